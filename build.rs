@@ -1,0 +1,2 @@
+//! Generates the CSI types.
+fn main() {}

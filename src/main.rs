@@ -1,0 +1,2 @@
+//! Entry of the sidecar.
+fn main() {}

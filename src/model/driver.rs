@@ -1,0 +1,43 @@
+//! What the driver is and can do, as asked at start and after every reconnection.
+
+/// Name and capabilities of the driver.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Driver {
+    /// Name from `GetPluginInfo`.
+    pub name: String,
+    /// In-tree plug-in that this driver replaced, if any.
+    pub in_tree_name: Option<String>,
+    /// What it reports.
+    pub can: Capabilities,
+}
+
+/// The capabilities that some rule reads; unknown numbers are skipped (CSI: callers skip values they do not know).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "one flag per capability of the interface")]
+pub struct Capabilities {
+    /// Plug-in `CONTROLLER_SERVICE`.
+    pub controller_service: bool,
+    /// Plug-in `VOLUME_ACCESSIBILITY_CONSTRAINTS`.
+    pub accessibility_constraints: bool,
+    /// Controller `CREATE_DELETE_VOLUME`.
+    pub create_delete_volume: bool,
+    /// Controller `PUBLISH_UNPUBLISH_VOLUME`.
+    pub publish_unpublish_volume: bool,
+    /// Controller `GET_CAPACITY`.
+    pub get_capacity: bool,
+    /// Controller `CREATE_DELETE_SNAPSHOT`.
+    pub create_delete_snapshot: bool,
+    /// Controller `CLONE_VOLUME`.
+    pub clone_volume: bool,
+    /// Controller `SINGLE_NODE_MULTI_WRITER`.
+    pub single_node_multi_writer: bool,
+    /// Controller `MODIFY_VOLUME`.
+    pub modify_volume: bool,
+}
+
+impl Driver {
+    /// Whether `name` is the driver's or that of the in-tree plug-in it replaced.
+    pub fn is_known_as(&self, name: &str) -> bool {
+        self.name == name || self.in_tree_name.as_deref() == Some(name)
+    }
+}

@@ -1,0 +1,1 @@
+//! Kubernetes quantities: parsing, rounding and the canonical text.
