@@ -10,7 +10,7 @@
 use super::hold_back::HoldBack;
 use super::plan;
 use super::unresolved::Creation;
-use crate::model::meta::MetaExt;
+use crate::model::meta::{MetaExt, is_older};
 use crate::model::{Claim, Driver};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,6 +50,9 @@ impl Book {
         let uid = claim.metadata.uid().to_owned();
         let wanted = plan::is_ours(&claim, driver) && !claim.has_volume();
         let mut inner = self.lock();
+        if inner.claims.get(&uid).is_some_and(|old| is_older(claim.metadata.version(), old.metadata.version())) {
+            return Noticed::Nothing;
+        }
         if !wanted {
             return inner.leave(&uid);
         }
