@@ -63,7 +63,7 @@ fn unmanaged_name(uri: &str) -> Option<&str> {
 /// What follows the last `mark` that something follows. Marks start with a slash and may share it with the one before.
 fn after_last<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
     let at = |(start, _): (usize, char)| text.get(start..)?.strip_prefix(mark);
-    text.char_indices().filter_map(at).filter(|rest| !rest.is_empty()).last()
+    text.char_indices().filter_map(at).rfind(|rest| !rest.is_empty())
 }
 
 /// What becomes of a caching mode that is set to the empty text: volume objects keep it, pod volumes do not.
@@ -101,8 +101,8 @@ pub(super) fn to_csi(source: &Fields<'_>, empty: EmptyCaching) -> Result<Map<Str
 pub(super) fn to_in_tree(csi: &Fields<'_>) -> Result<Map<String, Value>, TranslateError> {
     let attributes = csi.text_map("volumeAttributes")?;
     let attribute = |name: &str| {
-        let spelled = attributes.iter().filter(|(key, value)| key.eq_ignore_ascii_case(name) && !value.is_empty());
-        spelled.last().map(|(_, value)| *value)
+        let mut spelled = attributes.iter().filter(|(key, value)| key.eq_ignore_ascii_case(name) && !value.is_empty());
+        spelled.next_back().map(|(_, value)| *value)
     };
     let uri = csi.text("volumeHandle")?;
     let built = Built::default()

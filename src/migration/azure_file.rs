@@ -98,9 +98,8 @@ pub(super) fn to_csi(source: &Fields<'_>, belongs: &Belonging) -> Result<Map<Str
 /// attribute is spelled twice, the later spelling in sort order counts, which puts lower case last.
 pub(super) fn to_in_tree(csi: &Fields<'_>) -> Result<(Map<String, Value>, Option<String>), TranslateError> {
     let attributes = csi.text_map("volumeAttributes")?;
-    let attribute = |name: &str| {
-        attributes.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name)).last().map(|(_, value)| *value)
-    };
+    let attribute =
+        |name: &str| attributes.iter().rfind(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| *value);
     let mut share = attribute("sharename").unwrap_or_default();
     let mut secret = attribute("secretname").unwrap_or_default().to_owned();
     let mut namespace = attribute("secretnamespace");

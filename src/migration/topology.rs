@@ -25,15 +25,9 @@ impl Generation {
     pub fn of(pv: &VolumeObject) -> Self {
         let in_affinity = |key| affinity::has_key(pv, key);
         let in_labels = |key| pv.label(key).is_some();
-        if in_affinity(STABLE_ZONE) {
-            Self::Stable
-        } else if in_affinity(BETA_ZONE) {
-            Self::Beta
-        } else if in_labels(BETA_ZONE) && !in_labels(STABLE_ZONE) {
-            Self::Beta
-        } else {
-            Self::Stable
-        }
+        let only_beta_label = in_labels(BETA_ZONE) && !in_labels(STABLE_ZONE);
+        let is_beta = !in_affinity(STABLE_ZONE) && (in_affinity(BETA_ZONE) || only_beta_label);
+        if is_beta { Self::Beta } else { Self::Stable }
     }
 
     /// Zone key of this generation.

@@ -89,9 +89,13 @@ fn asserted(case: &Value) -> Value {
     Value::Object(expected)
 }
 
-/// The first expected field that was observed otherwise.
+/// The first expected field that was observed otherwise. An error counts whether the row speaks of one or not.
 fn difference(expected: &Value, observed: &Value) -> Option<String> {
     let fields = expected.as_object().expect("an expectation is an object");
+    let unexpected = |field: &&str| observed[field] == true && !fields.contains_key(*field);
+    if let Some(field) = ["error", "back_error"].iter().find(|field| unexpected(field)) {
+        return Some(format!("unexpected {field}, observed {observed}"));
+    }
     fields.iter().find_map(|(field, value)| {
         let seen = observed.get(field).unwrap_or(&Value::Null);
         (plain(value) != plain(seen)).then(|| format!("{field}: expected {value}, observed {observed}"))
