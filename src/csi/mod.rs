@@ -1,1 +1,3 @@
-//! Room csi.
+//! Talks to the CSI driver.
+
+pub mod proto;

@@ -36,7 +36,7 @@ pub struct Claim {
 slim_resource!(Claim, "", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", NamespaceResourceScope);
 
 /// The fields of the claim's specification that some rule reads.
-#[derive(Deserialize, Clone, Debug, Default)]
+#[derive(Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClaimSpec {
     /// Access modes in the user's order.
@@ -61,7 +61,7 @@ pub struct ClaimSpec {
 }
 
 /// Requested resources.
-#[derive(Deserialize, Clone, Debug, Default)]
+#[derive(Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(default)]
 pub struct Resources {
     /// Quantities by name; only `storage` matters. Values are kept as the API wrote them.
