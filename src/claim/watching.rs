@@ -2,6 +2,7 @@
 
 use super::book::{Book, Noticed};
 use super::classes::Classes;
+use super::source;
 use crate::kube_api::queue::Queue;
 use crate::kube_api::sweep::Sweep;
 use crate::kube_api::watch::Observer;
@@ -34,8 +35,13 @@ impl ClaimObserver {
 
     /// A claim that got its volume may be the source that a clone waits for.
     fn wake_clones(&self, source: &Claim) {
+        let meta = &source.metadata;
         let waiting = self.book.waiting(|claim| {
-            super::source::names_claim(claim, source.metadata.namespace(), source.metadata.name())
+            source::reference(claim).is_some_and(|wanted| {
+                wanted.kind == "PersistentVolumeClaim"
+                    && wanted.namespace == meta.namespace()
+                    && wanted.name == meta.name()
+            })
         });
         for uid in waiting {
             self.queue.add(uid);
