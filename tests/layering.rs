@@ -22,7 +22,9 @@ fn allowed(room: &str) -> (&'static [&'static str], &'static [&'static str]) {
     const ACTING: &[&str] = &["model", "csi", "kube_api", "report", "clock", "random"];
     match room {
         "claim" => (&["model", "topology"], &["model", "topology", "csi", "kube_api", "report", "clock", "random"]),
-        "volume" | "topology" | "protection" | "migration" | "capacity" => (&["model"], ACTING),
+        // The secret templates of a class are one rule for both rooms.
+        "volume" => (&["model", "claim"], &["model", "claim", "csi", "kube_api", "report", "clock", "random"]),
+        "topology" | "protection" | "migration" | "capacity" => (&["model"], ACTING),
         "model" => (&[], &[]),
         "csi" => (&["model", "random", "clock"], &["model", "random", "clock"]),
         "kube_api" => (&["model", "clock", "random", "report"], &["model", "clock", "random", "report"]),

@@ -7,7 +7,8 @@
 //! - attachments are counted by volume name, so that no deletion scans them (W17).
 
 use super::attachments::{self, Attachments};
-use super::{delete, finalizer, ownership};
+use super::finalizer::{self, Upkeep};
+use super::{delete, ownership};
 use crate::model::meta::{MetaExt, is_older};
 use crate::model::{Driver, Volume};
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,7 +63,7 @@ impl Book {
         if !ownership::is_ours(&volume, driver) {
             return inner.leave(&name);
         }
-        let due = finalizer::upkeep(&volume).is_some() || delete::should_delete(&volume);
+        let due = finalizer::upkeep(&volume) != Upkeep::Keep || delete::should_delete(&volume);
         if !due && volume.phase() == "Bound" {
             return inner.leave(&name);
         }

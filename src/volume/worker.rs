@@ -4,8 +4,9 @@
 //! `DeleteVolume` once, DELETE the object, take our finalizer off; each later step is repeated without the earlier ones.
 
 use super::book::{Book, HeldVolume};
-use super::delete::{self, SecretSource};
-use super::{finalizer, ownership};
+use super::delete::{self, DeleteRefusal, DeleteState, SecretSource};
+use super::finalizer::{self, Upkeep};
+use super::ownership;
 use crate::csi::Calls;
 use crate::kube_api::error::{ApiError, ApiErrorKind};
 use crate::kube_api::events::{Recorder, Regarding};
@@ -104,9 +105,7 @@ impl VolumeRoom {
 
     async fn turn(&self, name: &str) -> Next {
         let Some(held) = self.book.get(name) else { return Next::Done };
-        if let Some(change) = finalizer::upkeep(&held.volume)
-            && let Err(stop) = self.change_finalizer(&held.volume, change).await
-        {
+        if let Err(stop) = self.change_finalizer(&held.volume, finalizer::upkeep(&held.volume)).await {
             return stop.into();
         }
         if !delete::should_delete(&held.volume) {
@@ -150,17 +149,14 @@ impl VolumeRoom {
         let driver = self.driver.get();
         let migrated = volume.spec.csi.is_none();
         let csi_view = if migrated { self.csi_view(volume).await? } else { Arc::clone(volume) };
-        let handle = match delete::check(&csi_view, &driver) {
-            Ok(handle) => handle.to_owned(),
-            Err(refusal) => return Err(self.failed(volume, refusal.to_string())),
-        };
-        if driver.can.publish_unpublish_volume
-            && let Some(node) = self.book.attached_to(volume.metadata.name())
-        {
-            return Err(self.still_attached(volume, &node));
+        let handle = delete::handle(volume, csi_view.spec.csi.as_ref(), driver.can, None);
+        let handle = handle.map_err(|refusal| self.refused(volume, &refusal))?;
+        if driver.can.publish_unpublish_volume {
+            let node = self.book.attached_to(volume.metadata.name());
+            delete::check_attachments(volume, node.as_deref()).map_err(|refusal| self.refused(volume, &refusal))?;
         }
         let (secrets, missing) = self.deletion_secrets(&csi_view).await?;
-        match self.calls.delete_volume(&handle, &secrets, migrated).await {
+        match self.calls.delete_volume(handle, &secrets, migrated).await {
             Ok(()) => Ok(()),
             Err(error) if error.from_driver && error.code == Code::NotFound => Ok(()),
             Err(error) => {
@@ -189,19 +185,19 @@ impl VolumeRoom {
     async fn deletion_secrets(&self, volume: &Volume) -> Result<(Secrets, Option<String>), Stop> {
         let wanted = match delete::secret_source(volume) {
             SecretSource::None => return Ok((Secrets::default(), None)),
-            SecretSource::HalfNamed => {
+            SecretSource::HalfAnnotated => {
                 let why = "the volume's deletion secret annotations name only one of secret and namespace";
                 return Ok((Secrets::default(), Some(why.to_owned())));
             }
             SecretSource::Named(secret) => secret,
-            SecretSource::FromClass(name) => {
-                let Some(class) = self.surroundings.class(&name) else {
+            SecretSource::Class(name) => {
+                let Some(class) = self.surroundings.class(name) else {
                     return Ok((Secrets::default(), Some(format!("its class {name} does not exist any more"))));
                 };
-                match delete::secret_from_class(volume, &class) {
+                match delete::secret_from_class(volume, Some(&class)) {
                     Ok(Some(secret)) => secret,
                     Ok(None) => return Ok((Secrets::default(), None)),
-                    Err(refusal) => return Err(self.failed(volume, refusal.to_string())),
+                    Err(refusal) => return Err(self.refused(volume, &refusal)),
                 }
             }
         };
@@ -226,17 +222,18 @@ impl VolumeRoom {
             Err(error) => return Err(again(&error)),
         }
         if meta.has_finalizer(VOLUME_FINALIZER) {
-            self.change_finalizer(volume, finalizer::Change::Remove).await?;
+            self.change_finalizer(volume, Upkeep::Remove).await?;
         }
         Ok(())
     }
 
     /// Adds or removes our finalizer and nothing else; the UID keeps it off a new object of the same name.
-    async fn change_finalizer(&self, volume: &Volume, change: finalizer::Change) -> Result<(), Stop> {
+    async fn change_finalizer(&self, volume: &Volume, change: Upkeep) -> Result<(), Stop> {
         let meta = &volume.metadata;
         let patch = match change {
-            finalizer::Change::Add => json!({"metadata": {"uid": meta.uid(), "finalizers": [VOLUME_FINALIZER]}}),
-            finalizer::Change::Remove => {
+            Upkeep::Keep => return Ok(()),
+            Upkeep::Add => json!({"metadata": {"uid": meta.uid(), "finalizers": [VOLUME_FINALIZER]}}),
+            Upkeep::Remove => {
                 json!({"metadata": {"uid": meta.uid(), "$deleteFromPrimitiveList/finalizers": [VOLUME_FINALIZER]}})
             }
         };
@@ -251,21 +248,25 @@ impl VolumeRoom {
         }
     }
 
-    fn still_attached(&self, volume: &Volume, node: &str) -> Stop {
-        let name = volume.metadata.name();
-        if self.book.tell_attached(name, Instant::now()) {
-            let text = format!("persistentvolume {name} is still attached to node {node}, waiting for detach");
-            self.recorder.normal(&regarding(volume), reasons::VOLUME_DELETE, text);
+    fn refused(&self, volume: &Volume, refusal: &DeleteRefusal) -> Stop {
+        match refusal.state() {
+            DeleteState::Ignored => Stop::NotDue,
+            DeleteState::Failed => self.failed(volume, refusal.to_string()),
+            DeleteState::InUse => {
+                if self.book.tell_attached(volume.metadata.name(), Instant::now()) {
+                    self.recorder.normal(&regarding(volume), reasons::VOLUME_DELETE, &refusal.to_string());
+                }
+                // The detach wakes it; the retry is only the fallback for a missed event.
+                Stop::Again(None)
+            }
         }
-        // The detach wakes it; the retry is only the fallback for a missed event.
-        Stop::Again(None)
     }
 
     fn failed(&self, volume: &Volume, text: String) -> Stop {
         let name = volume.metadata.name();
         info!(target: "volume", volume = name, error = %text, "deletion failed");
         self.metrics.delete_failed(volume.class_name());
-        self.recorder.warning(&regarding(volume), reasons::VOLUME_FAILED_DELETE, text);
+        self.recorder.warning(&regarding(volume), reasons::VOLUME_FAILED_DELETE, &text);
         Stop::Again(None)
     }
 }
