@@ -1,1 +1,6 @@
 //! Room kube_api.
+
+pub mod events;
+pub mod exchange;
+#[cfg(test)]
+mod fake_api;

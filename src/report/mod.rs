@@ -1,1 +1,4 @@
 //! Room report.
+
+pub mod log;
+pub mod reasons;
