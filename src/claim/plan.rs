@@ -236,7 +236,7 @@ fn facts_of(claim: &Claim, class: &Class, setting: &Setting<'_>) -> VolumeFacts 
         topology_supported: driver.can.accessibility_constraints && options.topology,
         node_selected: !claim.selected_node().is_empty(),
         migrated: driver.in_tree_name.as_deref() == Some(&class.provisioner),
-        needs_source: source::reference(claim).is_some(),
+        needs_source: claim.source().is_some(),
         ..VolumeFacts::default()
     }
 }

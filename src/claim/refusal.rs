@@ -183,6 +183,12 @@ pub enum Refusal {
          name an attributes class of {ours:?} in spec.volumeAttributesClassName"
     )]
     AttributesClassOfOtherDriver { class: String, driver: String, ours: String },
+    /// 15.1 W6: with shortened UIDs two claims can share a name.
+    #[error(
+        "the volume name {volume:?} belongs to another claim; set a longer --volume-name-uuid-length or another \
+         --volume-name-prefix of the provisioner"
+    )]
+    VolumeNameTaken { volume: String },
     /// A part that the request needs was not handed over. Only a defect of this program does that; refusing it keeps
     /// an empty volume from being made in place of a copy.
     #[error("the {missing} of the request is missing; this is a defect of the provisioner")]
@@ -218,6 +224,7 @@ impl Refusal {
             Self::TopologyImpossible { .. } => "topology-requirement-impossible",
             Self::AttributesClassUnreadable { .. } => "attributes-class-unreadable",
             Self::AttributesClassOfOtherDriver { .. } => "attributes-class-of-other-driver",
+            Self::VolumeNameTaken { .. } => "volume-object-of-other-claim",
             Self::Unprepared { .. } => "request-unprepared",
         }
     }
@@ -250,6 +257,7 @@ impl Refusal {
             | Self::TopologyImpossible { .. }
             | Self::AttributesClassUnreadable { .. }
             | Self::AttributesClassOfOtherDriver { .. }
+            | Self::VolumeNameTaken { .. }
             | Self::Unprepared { .. } => RefusalState::NoChange,
         }
     }

@@ -7,7 +7,7 @@
 use super::grant;
 use super::refusal::{Refusal, cut};
 use crate::model::Claim;
-use crate::model::claim::SourceReference;
+use crate::model::claim::Source;
 use crate::model::grant::Grant;
 use crate::model::meta::MetaExt;
 use crate::model::snapshot::SNAPSHOT_GROUP;
@@ -43,41 +43,9 @@ pub enum SourceKind {
     Claim,
 }
 
-/// A normalised reference of any kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reference<'a> {
-    /// API group; empty = core.
-    pub group: &'a str,
-    /// Kind.
-    pub kind: &'a str,
-    /// Name.
-    pub name: &'a str,
-    /// Namespace of the source.
-    pub namespace: &'a str,
-    /// Claim field that it came from.
-    pub field: &'static str,
-}
-
-/// The claim's reference, gates and grants not considered. An empty `dataSourceRef.namespace` counts as absent
-/// (upstream crashes on it while the gate is off, W22).
-pub fn reference(claim: &Claim) -> Option<Reference<'_>> {
-    let own = claim.metadata.namespace();
-    if let Some(source) = &claim.spec.data_source {
-        return Some(normalised(source, own, "spec.dataSource"));
-    }
-    let source = claim.spec.data_source_ref.as_ref()?;
-    let namespace = source.namespace.as_deref().filter(|namespace| !namespace.is_empty()).unwrap_or(own);
-    Some(normalised(source, namespace, "spec.dataSourceRef"))
-}
-
-fn normalised<'a>(source: &'a SourceReference, namespace: &'a str, field: &'static str) -> Reference<'a> {
-    let group = source.api_group.as_deref().unwrap_or_default();
-    Reference { group, kind: &source.kind, name: &source.name, namespace, field }
-}
-
 /// The claim's source, or none. `grants` holds at least those of the source's namespace.
 pub fn data_source(claim: &Claim, cross_namespace: bool, grants: &[Grant]) -> Result<Option<DataSource>, Refusal> {
-    let Some(reference) = reference(claim) else { return Ok(None) };
+    let Some(reference) = claim.source() else { return Ok(None) };
     check_namespace(claim, &reference, cross_namespace, grants)?;
     if reference.name.is_empty() {
         return Err(Refusal::SourceNameEmpty { field: reference.field });
@@ -93,7 +61,7 @@ pub fn data_source(claim: &Claim, cross_namespace: bool, grants: &[Grant]) -> Re
 
 fn check_namespace(
     claim: &Claim,
-    reference: &Reference<'_>,
+    reference: &Source<'_>,
     cross_namespace: bool,
     grants: &[Grant],
 ) -> Result<(), Refusal> {

@@ -6,7 +6,6 @@
 //! A source protects itself by key, not by UID: like the reference's clones, ours name it by namespace and name.
 
 use super::SourceKey;
-use crate::claim::source;
 use crate::model::Claim;
 use crate::model::claim::CLONE_FINALIZER;
 use crate::model::meta::MetaExt;
@@ -32,7 +31,7 @@ pub fn source_of_unfinished(claim: &Claim) -> Option<SourceKey> {
     if !matches!(claim.phase(), "Pending" | "") {
         return None;
     }
-    let reference = source::reference(claim)?;
+    let reference = claim.source()?;
     (reference.kind == "PersistentVolumeClaim" && reference.group.is_empty())
         .then(|| SourceKey::new(reference.namespace, reference.name))
 }
