@@ -1,6 +1,8 @@
 //! Rules that the table of rows does not hold: what is refused on purpose, and how errors read.
 
+use crate::migration::azure_file::account_of_secret;
 use crate::migration::deletion::deletable;
+use crate::migration::tables::{BETA_ZONE, STABLE_REGION, STABLE_ZONE};
 use crate::migration::{Plugin, TranslateError, is_migratable, translate_class, volume_to_csi, volume_to_in_tree};
 use crate::model::{Class, Driver};
 use serde_json::{Value, json};
@@ -180,4 +182,70 @@ fn disk_name_is_what_follows_the_last_mark_with_something_behind_it() {
 #[test]
 fn uri_of_the_four_letters_alone_counts_as_managed() {
     assert!(crate::migration::azure_disk::is_managed("http"));
+}
+
+#[test]
+fn account_of_a_secret_is_as_long_as_possible() {
+    let name = "x-azure-storage-account-a-secret-b-secret-c";
+    assert_eq!(account_of_secret(name), Some("a-secret-b"));
+}
+
+#[test]
+fn secret_name_without_an_account_names_none() {
+    assert_eq!(account_of_secret("azure-storage-account--secret"), None);
+}
+
+// Volumes.
+
+fn labelled(plugin: Plugin, source: &Value, labels: &Value) -> Value {
+    let mut pv = json!({ "metadata": { "name": "pv-1", "labels": labels } });
+    pv["spec"][plugin.source_field()] = source.clone();
+    pv
+}
+
+#[test]
+fn empty_beta_zone_label_leaves_the_handle_to_the_stable_one() {
+    let labels = json!({ BETA_ZONE: "", STABLE_ZONE: "us-east1-b" });
+    let csi = volume_to_csi(&labelled(Plugin::GcePd, &json!({ "pdName": "d" }), &labels)).unwrap();
+    assert_eq!(csi["spec"]["csi"]["volumeHandle"], "projects/UNSPECIFIED/zones/us-east1-b/disks/d");
+}
+
+#[test]
+fn zone_label_becomes_a_term_where_the_list_of_terms_is_empty() {
+    let mut pv = labelled(Plugin::Cinder, &json!({ "volumeID": "c" }), &json!({ STABLE_ZONE: "nova" }));
+    pv["spec"]["nodeAffinity"] = json!({ "required": { "nodeSelectorTerms": [] } });
+    let terms = &volume_to_csi(&pv).unwrap()["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"];
+    assert_eq!(terms[0]["matchExpressions"][0]["values"], json!(["nova"]));
+}
+
+#[test]
+fn term_that_has_a_region_does_not_keep_the_next_one_from_getting_its_own() {
+    let zone = |zone: &str| json!({ "key": "topology.gke.io/zone", "operator": "In", "values": [zone] });
+    let region = json!({ "key": STABLE_REGION, "operator": "In", "values": ["us-east1"] });
+    let pv = json!({ "spec": {
+        "csi": { "driver": "pd.csi.storage.gke.io", "volumeHandle": "projects/p/zones/z/disks/d" },
+        "nodeAffinity": { "required": { "nodeSelectorTerms": [
+            { "matchExpressions": [region, zone("us-east1-a")] },
+            { "matchExpressions": [zone("us-west1-a")] },
+        ] } },
+    } });
+    let terms = &volume_to_in_tree(&pv).unwrap()["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"];
+    assert_eq!(terms[0]["matchExpressions"].as_array().map(Vec::len), Some(2));
+    assert_eq!(terms[1]["matchExpressions"][1]["values"], json!(["us-west1"]));
+}
+
+#[test]
+fn empty_attribute_leaves_the_file_system_of_an_azure_disk_to_the_field() {
+    let pv = json!({ "spec": { "csi": {
+        "driver": "disk.csi.azure.com", "fsType": "ext4", "volumeAttributes": { "fstype": "" },
+        "volumeHandle": "/subscriptions/1/resourceGroups/2/providers/Microsoft.Compute/disks/d",
+    } } });
+    assert_eq!(volume_to_in_tree(&pv).unwrap()["spec"]["azureDisk"]["fsType"], "ext4");
+}
+
+#[test]
+fn portworx_secret_without_a_name_is_ignored() {
+    let mut pv = labelled(Plugin::Portworx, &json!({ "volumeID": "p" }), &Value::Null);
+    pv["metadata"]["annotations"] = json!({ "openstorage.io/auth-secret-namespace": "ns" });
+    assert_eq!(volume_to_csi(&pv).unwrap()["spec"]["csi"]["nodeStageSecretRef"], Value::Null);
 }

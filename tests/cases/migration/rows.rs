@@ -21,7 +21,7 @@ pub(crate) fn observe(case: &Value) -> Value {
         "pv-to-in-tree" => answer("pv", by_entry(case, migration::volume_to_in_tree, Plugin::volume_to_in_tree)),
         "there-and-back" => there_and_back(plugin(case), &input["pv"]),
         "topology-to-in-tree" => topology_to_in_tree(input),
-        "topology-to-csi" => topology_of(input, |pv, key| topology::to_csi(pv, key)),
+        "topology-to-csi" => topology_of(input, topology::to_csi),
         "allowed-topologies" => {
             let terms: Vec<TopologyTerm> = read(&input["terms"]);
             json!({ "terms": terms_json(&topology::allowed_topologies(&terms, text(&input["csi_key"]))) })
