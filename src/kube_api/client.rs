@@ -81,7 +81,9 @@ pub struct Clients {
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The kubeconfig is missing or wrong.
-    #[error("cannot use kubeconfig {file}: {reason}; correct --kubeconfig (or KUBECONFIG), or leave it out inside a pod")]
+    #[error(
+        "cannot use kubeconfig {file}: {reason}; correct --kubeconfig (or KUBECONFIG), or leave it out inside a pod"
+    )]
     Kubeconfig {
         /// Path as given.
         file: String,
@@ -100,7 +102,9 @@ pub enum ConnectError {
         reason: String,
     },
     /// A proxy is asked for.
-    #[error("the API server is to be reached through the proxy {0}, which is not supported; remove proxy-url from the kubeconfig and HTTPS_PROXY from the environment")]
+    #[error(
+        "the API server is to be reached through the proxy {0}, which is not supported; remove proxy-url from the kubeconfig and HTTPS_PROXY from the environment"
+    )]
     Proxy(Uri),
     /// Credentials or certificates cannot be used.
     #[error("cannot set up the connection to {url}: {reason}; check certificates and credentials in {origin}")]
@@ -133,8 +137,8 @@ pub async fn connect(options: &ConnectOptions, observer: Arc<dyn ThrottleObserve
     if let Some(proxy) = &config.proxy_url {
         return Err(ConnectError::Proxy(proxy.clone()));
     }
-    let service = service(&config)
-        .map_err(|reason| ConnectError::Setup { url: config.cluster_url.clone(), reason, origin })?;
+    let service =
+        service(&config).map_err(|reason| ConnectError::Setup { url: config.cluster_url.clone(), reason, origin })?;
     Ok(Clients::build(&service, &config.default_namespace, options.rates, &observer))
 }
 

@@ -198,7 +198,9 @@ impl ApiError {
     /// Reads a negative answer: HTTP code, body and the `Retry-After` header.
     pub(super) fn from_answer(code: u16, body: &[u8], retry_after: Option<Duration>, verb: Verb) -> Self {
         match serde_json::from_slice::<StatusBody>(body) {
-            Ok(status) if status.kind.as_deref() == Some("Status") => Self::from_status(&status, code, retry_after, verb),
+            Ok(status) if status.kind.as_deref() == Some("Status") => {
+                Self::from_status(&status, code, retry_after, verb)
+            }
             Ok(_) | Err(_) => {
                 let text = one_line(&String::from_utf8_lossy(body));
                 let kind = ApiErrorKind::of(Reason::ByCode, code, retry_after, verb);

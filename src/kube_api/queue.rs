@@ -175,6 +175,10 @@ impl<K: Ord + Clone + Send + 'static> Queue<K> {
                 shared.wake_due(&mut state, now);
                 if let Some((key, since)) = state.take(now) {
                     shared.observer.taken(now - since, state.depth());
+                    // `Notify` keeps one permit only: whoever takes a key passes it on while there are more.
+                    if state.depth() > 0 {
+                        shared.due.notify_one();
+                    }
                     return Some(key);
                 }
                 if state.is_closed() {
