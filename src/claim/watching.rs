@@ -2,7 +2,6 @@
 
 use super::book::{Book, Noticed};
 use super::classes::Classes;
-use super::source;
 use crate::kube_api::queue::Queue;
 use crate::kube_api::sweep::Sweep;
 use crate::kube_api::watch::Observer;
@@ -28,7 +27,7 @@ impl ClaimObserver {
     fn act(&self, uid: &str, noticed: Noticed) {
         match noticed {
             Noticed::Look => self.queue.add(uid.to_owned()),
-            Noticed::Left => self.queue.drop_key(uid),
+            Noticed::Left => self.queue.drop_key(&uid.to_owned()),
             Noticed::Nothing => {}
         }
     }
@@ -37,7 +36,7 @@ impl ClaimObserver {
     fn wake_clones(&self, source: &Claim) {
         let meta = &source.metadata;
         let waiting = self.book.waiting(|claim| {
-            source::reference(claim).is_some_and(|wanted| {
+            claim.source().is_some_and(|wanted| {
                 wanted.kind == "PersistentVolumeClaim"
                     && wanted.namespace == meta.namespace()
                     && wanted.name == meta.name()

@@ -19,7 +19,6 @@ use super::classes::Classes;
 use super::hold_back::Fingerprint;
 use super::plan::{self, Draft, Setting, Verdict, VolumeFacts};
 use super::refusal::{self, Refusal, RefusalState};
-use super::source;
 use super::unresolved::Creation;
 use crate::csi::Calls;
 use crate::kube_api::events::{Recorder, Regarding};
@@ -112,16 +111,18 @@ impl ClaimRoom {
         let room = Arc::clone(&self);
         pool::run(&self.queue, threads, &stop, move |uid: String| {
             let room = Arc::clone(&room);
-            async move { room.handle(&uid).await }
+            async move { room.handle(uid).await }
         })
         .await;
     }
 
-    async fn handle(&self, uid: &str) {
-        match self.turn(uid).await {
-            Next::Done => self.queue.forget(uid),
-            Next::Retry => self.queue.retry(uid.to_owned()),
-            Next::After(wait) => self.queue.add_after(uid.to_owned(), wait),
+    async fn handle(&self, uid: String) {
+        match self.turn(&uid).await {
+            Next::Done => self.queue.forget(&uid),
+            Next::Retry => {
+                self.queue.retry(uid);
+            }
+            Next::After(wait) => self.queue.add_after(uid, wait),
         }
     }
 
@@ -192,7 +193,7 @@ impl ClaimRoom {
 
     fn draft(&self, claim: &Claim, class: &Class, driver: &Driver) -> Result<Draft, Refusal> {
         let translated = self.surroundings.translate_class(class, driver)?;
-        let grants = source::reference(claim)
+        let grants = claim.source()
             .filter(|source| source.namespace != claim.metadata.namespace())
             .map_or(Vec::new(), |source| self.surroundings.grants(source.namespace));
         let setting =
@@ -211,7 +212,7 @@ impl ClaimRoom {
     fn class_missing(&self, uid: &str, claim: &Claim, name: &str) -> Next {
         // Said once per look, and looked at again when a class of that name appears (W42: no silent case).
         let refusal = Refusal::ClassNotFound { class: refusal::cut(name) };
-        if self.queue.failures(uid) == 0 {
+        if self.queue.failures(&uid.to_owned()) == 0 {
             self.report_failure(&Failure { facts: EventSubject::Claim(claim), text: refusal.to_string() });
         }
         self.metrics.provision_failed(claim.class_name(), source_kind(claim));
@@ -258,7 +259,7 @@ impl ClaimRoom {
 
 /// Label `source` of the provisioning metrics (W43: a cross-namespace source counts too).
 fn source_kind(claim: &Claim) -> &str {
-    source::reference(claim).map_or("", |source| source.kind)
+    claim.source().map_or("", |source| source.kind)
 }
 
 fn regarding(subject: &EventSubject<'_>) -> Regarding {
@@ -275,8 +276,8 @@ fn regarding(subject: &EventSubject<'_>) -> Regarding {
         ),
     };
     Regarding {
-        kind: "PersistentVolumeClaim",
-        api_version: "v1",
+        kind: "PersistentVolumeClaim".to_owned(),
+        api_version: "v1".to_owned(),
         namespace: namespace.to_owned(),
         name: name.to_owned(),
         uid: uid.to_owned(),

@@ -29,7 +29,7 @@ impl VolumeObserver {
     fn act(&self, name: &str, noticed: Noticed) {
         match noticed {
             Noticed::Look => self.queue.add(name.to_owned()),
-            Noticed::Left => self.queue.drop_key(name),
+            Noticed::Left => self.queue.drop_key(&name.to_owned()),
             Noticed::Nothing => {}
         }
     }

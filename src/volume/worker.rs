@@ -95,7 +95,9 @@ impl VolumeRoom {
             async move {
                 match room.turn(&name).await {
                     Next::Done => room.queue.forget(&name),
-                    Next::Retry => room.queue.retry(name),
+                    Next::Retry => {
+                        room.queue.retry(name);
+                    }
                     Next::After(wait) => room.queue.add_after(name, wait),
                 }
             }
@@ -281,8 +283,8 @@ fn again(error: &ApiError) -> Stop {
 fn regarding(volume: &Volume) -> Regarding {
     let meta = &volume.metadata;
     Regarding {
-        kind: "PersistentVolume",
-        api_version: "v1",
+        kind: "PersistentVolume".to_owned(),
+        api_version: "v1".to_owned(),
         namespace: String::new(),
         name: meta.name().to_owned(),
         uid: meta.uid().to_owned(),
