@@ -15,6 +15,7 @@ pub mod clone_source;
 pub mod existing;
 pub mod grant;
 pub mod hold_back;
+pub mod intent;
 pub mod naming;
 pub mod parameters;
 pub mod plan;

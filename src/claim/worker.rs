@@ -29,8 +29,7 @@ use crate::kube_api::secrets::SecretReader;
 use crate::model::driver::DriverCell;
 use crate::model::grant::Grant;
 use crate::model::meta::MetaExt;
-use crate::model::request::Accessibility;
-use crate::model::{Claim, Class, Driver, Options};
+use crate::model::{Accessibility, Claim, Class, Driver, Options};
 use crate::report::metrics::Metrics;
 use crate::report::reasons;
 use serde_json::Value;
@@ -163,8 +162,8 @@ impl ClaimRoom {
 
     async fn begin(&self, uid: &str, claim: &Claim, class: &Class) -> Next {
         let driver = self.driver.get();
-        let draft = match self.draft(claim, class, &driver) {
-            Ok(draft) => draft,
+        let (draft, effective) = match self.draft(claim, class, &driver) {
+            Ok(drafted) => drafted,
             Err(refusal) => return self.refuse(claim, &refusal).await,
         };
         if let Some(owner) = self.surroundings.existing_volume(&draft.volume_name) {
@@ -178,7 +177,7 @@ impl ClaimRoom {
             let text = format!("External provisioner is provisioning volume for claim \"{}\"", claim.metadata.key());
             self.recorder.normal(&regarding(&EventSubject::Claim(claim)), reasons::PROVISIONING, &text);
         }
-        match self.gather(claim, class, draft).await {
+        match self.gather(claim, effective.as_ref().unwrap_or(class), draft).await {
             Ok(attempt) => {
                 let attempt = Arc::new(attempt);
                 self.book.set(uid, Creation::Unresolved(Arc::clone(&attempt)));
@@ -191,14 +190,16 @@ impl ClaimRoom {
         }
     }
 
-    fn draft(&self, claim: &Claim, class: &Class, driver: &Driver) -> Result<Draft, Refusal> {
+    /// The draft, and the class in the driver's terms where that differs.
+    fn draft(&self, claim: &Claim, class: &Class, driver: &Driver) -> Result<(Draft, Option<Class>), Refusal> {
         let translated = self.surroundings.translate_class(class, driver)?;
         let grants = claim.source()
             .filter(|source| source.namespace != claim.metadata.namespace())
             .map_or(Vec::new(), |source| self.surroundings.grants(source.namespace));
         let setting =
             Setting { driver, options: &self.options, translated_class: translated.as_ref(), grants: &grants };
-        plan::draft(claim, class, &setting)
+        let draft = plan::draft(claim, class, &setting)?;
+        Ok((draft, translated))
     }
 
     /// A volume object or a creation of this name exists already.

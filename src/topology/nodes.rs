@@ -17,6 +17,7 @@ pub struct Nodes {
     /// `None` = there is a `CSINode` without our driver.
     registered: BTreeMap<String, Option<Keys>>,
     aggregates: BTreeMap<Keys, Arc<Vec<Segments>>>,
+    everywhere: Option<Arc<Vec<Segments>>>,
 }
 
 impl Nodes {
@@ -25,7 +26,7 @@ impl Nodes {
         let changed = self.labels.get(name) != Some(&labels);
         if changed {
             self.labels.insert(name.to_owned(), labels);
-            self.aggregates.clear();
+            self.changed();
         }
         changed
     }
@@ -36,7 +37,7 @@ impl Nodes {
         let changed = self.registered.get(node) != Some(&keys);
         if changed {
             self.registered.insert(node.to_owned(), keys);
-            self.aggregates.clear();
+            self.changed();
         }
         changed
     }
@@ -44,13 +45,13 @@ impl Nodes {
     /// The node is gone.
     pub fn remove_node(&mut self, name: &str) {
         self.labels.remove(name);
-        self.aggregates.clear();
+        self.changed();
     }
 
     /// The `CSINode` is gone.
     pub fn remove_registration(&mut self, node: &str) {
         self.registered.remove(node);
-        self.aggregates.clear();
+        self.changed();
     }
 
     /// Names of all nodes, for the sweep at the end of a list.
@@ -77,6 +78,28 @@ impl Nodes {
     pub fn key_sets(&self) -> Vec<Keys> {
         let sets: BTreeSet<&Keys> = self.registered.values().flatten().filter(|keys| !keys.is_empty()).collect();
         sets.into_iter().cloned().collect()
+    }
+
+    /// The places of all key sets together, sorted.
+    pub fn everywhere(&mut self) -> Arc<Vec<Segments>> {
+        if let Some(known) = &self.everywhere {
+            return Arc::clone(known);
+        }
+        let sets = self.key_sets();
+        let places = match sets.as_slice() {
+            [only] => self.aggregate(only),
+            many => {
+                let all = many.iter().flat_map(|keys| self.aggregate(keys).as_ref().clone()).collect();
+                Arc::new(term::sorted(all))
+            }
+        };
+        self.everywhere = Some(Arc::clone(&places));
+        places
+    }
+
+    fn changed(&mut self) {
+        self.aggregates.clear();
+        self.everywhere = None;
     }
 
     /// One term for each place that nodes with at least these registered keys are in (1.4 point 4), sorted.

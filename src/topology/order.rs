@@ -10,11 +10,6 @@ pub fn start(claim_name: &str, count: usize) -> usize {
     if count == 0 { 0 } else { (fnv1(text).wrapping_add(ordinal) % count) as usize }
 }
 
-/// The same list, beginning at `start` and wrapping round.
-pub fn rotated<T: Clone>(list: &[T], start: usize) -> Vec<T> {
-    list.iter().cycle().skip(start).take(list.len()).cloned().collect()
-}
-
 /// The hashed part of a claim name and its ordinal: `data-web-3` is (`web`, 3), a name without ordinal is itself and 0.
 pub fn split(claim_name: &str) -> (&str, u32) {
     let Some((before, digits)) = claim_name.rsplit_once('-') else { return (claim_name, 0) };
@@ -34,7 +29,7 @@ pub fn fnv1(text: &str) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{fnv1, rotated, split, start};
+    use super::{fnv1, split, start};
 
     #[test]
     fn names_split_at_a_trailing_ordinal() {
@@ -53,11 +48,5 @@ mod tests {
         assert_eq!(start("testpvc-testset-1", 4), 0);
         assert_eq!(start("testpvc", 3), 2);
         assert_eq!(start("testpvc", 0), 0);
-    }
-
-    #[test]
-    fn rotation_keeps_the_members() {
-        assert_eq!(rotated(&[1, 2, 3], 2), [3, 1, 2]);
-        assert_eq!(rotated::<u8>(&[], 0), []);
     }
 }

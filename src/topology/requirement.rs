@@ -5,9 +5,9 @@
 
 use super::nodes::{self, Keys, Nodes};
 use super::{order, term};
-use crate::model::Segments;
+use crate::model::{Accessibility, Segments};
 use crate::model::class::TopologyTerm;
-use crate::model::request::Accessibility;
+use std::sync::Arc;
 
 /// What a claim and its class ask for.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,7 @@ pub fn requirement(wanted: &Wanted<'_>, nodes: &mut Nodes) -> Result<Option<Acce
 
 fn immediate(wanted: &Wanted<'_>, nodes: &mut Nodes) -> Result<Option<Accessibility>, TopologyFault> {
     let requisite = if !wanted.allowed.is_empty() {
-        term::sorted(term::flattened(wanted.allowed))
+        Arc::new(term::sorted(term::flattened(wanted.allowed)))
     } else if wanted.immediate {
         everywhere(nodes)?
     } else {
@@ -88,16 +88,16 @@ fn late(wanted: &Wanted<'_>, nodes: &mut Nodes) -> Result<Option<Accessibility>,
         allowed: term::shown(allowed),
     };
     let requisite = if wanted.allowed.is_empty() {
-        if wanted.strict { vec![place.clone()] } else { nodes.aggregate(&keys).as_ref().clone() }
+        if wanted.strict { Arc::new(vec![place.clone()]) } else { nodes.aggregate(&keys) }
     } else {
         let allowed = term::sorted(term::flattened(wanted.allowed));
         if wanted.strict {
             if !allowed.iter().any(|one| term::is_within(one, &place)) {
                 return Err(not_allowed(&allowed));
             }
-            vec![place.clone()]
+            Arc::new(vec![place.clone()])
         } else {
-            allowed
+            Arc::new(allowed)
         }
     };
     if requisite.is_empty() {
@@ -109,25 +109,24 @@ fn late(wanted: &Wanted<'_>, nodes: &mut Nodes) -> Result<Option<Accessibility>,
     }
 }
 
-fn asked(requisite: Vec<Segments>, start: usize) -> Option<Accessibility> {
-    let preferred = order::rotated(&requisite, start);
-    (!requisite.is_empty()).then_some(Accessibility { requisite, preferred })
+fn asked(requisite: Arc<Vec<Segments>>, first: usize) -> Option<Accessibility> {
+    (!requisite.is_empty()).then_some(Accessibility { requisite, first })
 }
 
 /// Every place of every registered key set (1.4).
-fn everywhere(nodes: &mut Nodes) -> Result<Vec<Segments>, TopologyFault> {
+fn everywhere(nodes: &mut Nodes) -> Result<Arc<Vec<Segments>>, TopologyFault> {
     let sets = nodes.key_sets();
     if sets.is_empty() {
         return Err(TopologyFault::NothingRegistered);
     }
-    let places: Vec<Segments> = sets.iter().flat_map(|keys| nodes.aggregate(keys).as_ref().clone()).collect();
+    let places = nodes.everywhere();
     if places.is_empty() {
         let mut keys: Vec<String> = sets.into_iter().flatten().collect();
         keys.sort();
         keys.dedup();
         return Err(TopologyFault::NoPlace { keys });
     }
-    Ok(term::sorted(places))
+    Ok(places)
 }
 
 /// Keys and term of the selected node (1.3).
