@@ -13,9 +13,11 @@ use crate::kube_api::queue::{Backoff, Queue};
 use crate::kube_api::secrets::SecretReader;
 use crate::kube_api::watch::{self, Observer, Readiness, WatchSettings};
 use crate::model::driver::DriverCell;
+use crate::model::node::{CsiNode, Node};
 use crate::model::{Attachment, Claim, Class, Volume};
 use crate::random::Random;
 use crate::report::metrics::Metrics;
+use crate::topology::watching::{CsiNodeObserver, NodeObserver, SharedNodes, Wake};
 use crate::volume;
 use crate::volume::watching::{AttachmentObserver, VolumeObserver};
 use crate::volume::worker::VolumeRoom;
@@ -52,44 +54,50 @@ pub struct Controllers {
     ground: Ground,
     claims: Arc<ClaimRoom>,
     volumes: Arc<VolumeRoom>,
+    nodes: SharedNodes,
 }
 
 impl Controllers {
     /// Builds the rooms; nothing runs yet.
     pub fn new(ground: Ground) -> Self {
         let config = &ground.config;
-        let backoff = Backoff { base: config.retry_start, max: config.retry_max };
+        let backoff = Backoff { base: config.work.retry_start, max: config.work.retry_max };
         let objects = Objects::new(ground.clients.main.clone());
         let secrets = Arc::new(SecretReader::new(objects.clone()));
         let classes = Arc::new(claim::classes::Classes::default());
+        let nodes = SharedNodes::default();
         let volume_book = Arc::new(volume::book::Book::default());
         let claims = ClaimRoom {
-            book: Arc::default(),
+            book: Arc::new(claim::book::Book::new(config.work.retry_max)),
             classes: Arc::clone(&classes),
-            queue: Queue::new("claims", backoff, ground.metrics.queue("claims")),
+            queue: Queue::new(backoff, ground.metrics.queue("claims")),
             calls: ground.calls.clone(),
             driver: ground.driver.clone(),
             objects: objects.clone(),
             recorder: ground.recorder.clone(),
             metrics: Arc::clone(&ground.metrics),
-            options: config.options.clone(),
+            options: config.work.options.clone(),
             identity: ground.identity.clone(),
-            retry_max: config.retry_max,
-            surroundings: Arc::new(ForClaims { volumes: Arc::clone(&volume_book) }),
+            surroundings: Arc::new(ForClaims {
+                volumes: Arc::clone(&volume_book),
+                nodes: nodes.clone(),
+                driver: ground.driver.clone(),
+                options: config.work.options.clone(),
+            }),
             secrets: Arc::clone(&secrets),
         };
         let volumes = VolumeRoom {
             book: volume_book,
-            queue: Queue::new("volumes", backoff, ground.metrics.queue("volumes")),
+            queue: Queue::new(backoff, ground.metrics.queue("volumes")),
             calls: ground.calls.clone(),
             driver: ground.driver.clone(),
             objects,
             recorder: ground.recorder.clone(),
             metrics: Arc::clone(&ground.metrics),
             secrets,
-            surroundings: Arc::new(ForVolumes { classes }),
+            surroundings: Arc::new(ForVolumes { classes, driver: ground.driver.clone() }),
         };
-        Self { ground, claims: Arc::new(claims), volumes: Arc::new(volumes) }
+        Self { ground, claims: Arc::new(claims), volumes: Arc::new(volumes), nodes }
     }
 
     /// Watches and works until `stop`; then running turns are awaited. The caller bounds that wait.
@@ -104,7 +112,7 @@ impl Controllers {
         };
         if ready {
             info!(target: "app", "watches are filled, workers start");
-            let threads = self.ground.config.worker_threads;
+            let threads = self.ground.config.work.worker_threads;
             tokio::join!(
                 Arc::clone(&self.claims).run(threads, stop.clone()),
                 Arc::clone(&self.volumes).run(threads, stop.clone()),
@@ -127,6 +135,25 @@ impl Controllers {
             let observer = AttachmentObserver::new(Arc::clone(&volumes.book), volumes.queue.clone(), driver.clone());
             self.watch::<Attachment>("volumeattachments", observer, tasks, readiness, stop);
         }
+        self.watch_places(tasks, readiness, stop);
+    }
+
+    /// Nodes and registrations, only for a driver with topology: other drivers need neither the memory nor the rights.
+    fn watch_places(&self, tasks: &mut JoinSet<()>, readiness: &Readiness, stop: &CancellationToken) {
+        let driver = self.ground.driver.get();
+        if !driver.can.accessibility_constraints || !self.ground.config.work.options.topology {
+            return;
+        }
+        let (book, queue) = (Arc::clone(&self.claims.book), self.claims.queue.clone());
+        let wake: Wake = Arc::new(move |node: &str| {
+            for uid in book.waiting(|claim| claim.selected_node() == node) {
+                queue.add(uid);
+            }
+        });
+        let nodes = NodeObserver::new(self.nodes.clone(), Arc::clone(&wake));
+        self.watch::<Node>("nodes", nodes, tasks, readiness, stop);
+        let registrations = CsiNodeObserver::new(self.nodes.clone(), self.ground.driver.clone(), wake);
+        self.watch::<CsiNode>("csinodes", registrations, tasks, readiness, stop);
     }
 
     fn watch<K>(
@@ -146,12 +173,12 @@ impl Controllers {
     }
 
     /// What is left open at a stop is told, so that nobody has to guess.
-    fn tell_open_creations(&self) {
+    pub fn tell_open_creations(&self) {
         for (uid, creation) in self.claims.book.all_creations() {
             let facts = creation.facts();
             info!(
                 target: "app",
-                claim = %format_args!("{}/{}", facts.claim_namespace, facts.claim_name),
+                claim = %format_args!("{}/{}", facts.claim.namespace, facts.claim.name),
                 claim_uid = %uid,
                 volume = creation.volume_name(),
                 "a creation is still open; the next leader asks the driver again while the claim exists"

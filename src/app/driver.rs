@@ -4,7 +4,7 @@
 //! again. Only another name ends it, because everything that is known belongs to the old one.
 
 use crate::csi::Calls;
-use crate::csi::identity::{self, IdentityError};
+use crate::csi::identity::{self, AskError, ProbeError};
 use crate::migration;
 use crate::model::Driver;
 use crate::model::driver::DriverCell;
@@ -19,9 +19,12 @@ const TICK: Duration = Duration::from_secs(1);
 /// Why the driver cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DriverFailure {
+    /// It never became ready.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
     /// It answered a start-up call with an error.
-    #[error("CSI driver cannot be used: {0}")]
-    Unusable(#[from] IdentityError),
+    #[error(transparent)]
+    Ask(#[from] AskError),
     /// Another driver answers at the socket.
     #[error("CSI driver at the socket changed its name from {was:?} to {is:?}: restart the pod so that it serves one driver")]
     Renamed {
@@ -36,48 +39,62 @@ impl DriverFailure {
     /// Exit code of the process: a failed probe ends with 1, a refused start-up call is fatal as in the Go sidecar.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Unusable(error) if error.is_probe() => 1,
-            Self::Unusable(_) => 255,
-            Self::Renamed { .. } => 1,
+            Self::Probe(_) | Self::Renamed { .. } => 1,
+            Self::Ask(_) => 255,
         }
     }
 }
 
 /// Waits until the driver is ready and asks what it is. `None` if the stop came first.
 pub async fn first_contact(calls: &Calls, stop: &CancellationToken) -> Result<Option<DriverCell>, DriverFailure> {
-    let driver = tokio::select! {
-        biased;
-        () = stop.cancelled() => return Ok(None),
-        driver = ask(calls) => driver?,
-    };
-    info!(target: "app", driver = %driver.name, "CSI driver is ready");
-    Ok(Some(DriverCell::new(driver)))
+    match ask(calls, stop).await {
+        Ok(driver) => {
+            info!(target: "app", driver = %driver.name, "CSI driver is known");
+            Ok(Some(DriverCell::new(driver)))
+        }
+        Err(DriverFailure::Probe(ProbeError::Stopped)) => Ok(None),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// After each lost connection: probe, name and capabilities again. Returns only if the driver cannot be used any more.
-pub async fn stay_in_contact(mut losses: watch::Receiver<u64>, calls: &Calls, known: &DriverCell) -> DriverFailure {
+pub async fn stay_in_contact(
+    mut losses: watch::Receiver<u64>,
+    calls: &Calls,
+    known: &DriverCell,
+    stop: &CancellationToken,
+) -> DriverFailure {
     loop {
         if losses.changed().await.is_err() {
             // The transport has no connection to lose.
             std::future::pending::<()>().await;
         }
         losses.mark_unchanged();
-        warn!(target: "app", "connection to the CSI driver was lost; asking again what it is");
-        match ask(calls).await {
+        warn!(target: "app", "the connection to the CSI driver was lost and made again; asking what it is");
+        match ask(calls, stop).await {
             Ok(driver) if driver.name != known.get().name => {
                 return DriverFailure::Renamed { was: known.get().name.clone(), is: driver.name };
             }
             Ok(driver) => known.set(driver),
-            // It may be restarting: the next loss or call tries again, what is open stays open.
-            Err(error) => warn!(target: "app", %error, "CSI driver does not answer as expected"),
+            // It may be restarting still: the next loss tries again, and what is open stays open.
+            Err(error) => warn!(target: "app", error = %with_causes(&error), "the CSI driver does not answer as expected"),
         }
     }
 }
 
-async fn ask(calls: &Calls) -> Result<Driver, IdentityError> {
-    identity::probe_until_ready(calls, TICK).await?;
-    let mut driver = identity::ask_driver(calls).await?;
-    driver.in_tree_name = migration::in_tree_name(&driver.name).map(str::to_owned);
-    calls.set_driver_name(&driver.name, driver.in_tree_name.is_some());
+async fn ask(calls: &Calls, stop: &CancellationToken) -> Result<Driver, DriverFailure> {
+    identity::probe_until_ready(calls, TICK, stop).await?;
+    let driver = identity::ask_driver(calls, |name| migration::in_tree_name(name).map(str::to_owned)).await?;
     Ok(driver)
+}
+
+/// An error and what caused it, in one line.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
 }

@@ -78,7 +78,7 @@ pub struct ClaimRoom {
     /// Other rooms.
     pub surroundings: Arc<dyn Surroundings>,
     /// Secrets, read by name.
-    pub secrets: SecretReader,
+    pub secrets: Arc<SecretReader>,
 }
 
 /// What happens to the key after a turn.
