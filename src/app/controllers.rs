@@ -4,8 +4,10 @@ use super::surroundings::{ForClaims, ForVolumes};
 use crate::claim;
 use crate::claim::watching::{ClaimObserver, ClassObserver};
 use crate::claim::worker::ClaimRoom;
+use crate::claim::worker::intent::{Intents, When};
 use crate::csi::Calls;
 use crate::flags::Config;
+use crate::flags::config::DurableIntent;
 use crate::kube_api::client::Clients;
 use crate::kube_api::events::Recorder;
 use crate::kube_api::objects::Objects;
@@ -27,6 +29,14 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
+
+fn when(flag: DurableIntent) -> When {
+    match flag {
+        DurableIntent::Off => When::Never,
+        DurableIntent::Uncertain => When::Uncertain,
+        DurableIntent::Always => When::Always,
+    }
+}
 
 /// What every room is built from.
 #[derive(Clone)]
@@ -85,6 +95,7 @@ impl Controllers {
                 options: config.work.options.clone(),
             }),
             secrets: Arc::clone(&secrets),
+            intents: Intents::new(objects.clone(), &config.durable_intent_namespace, when(config.durable_intent)),
         };
         let volumes = VolumeRoom {
             book: volume_book,
@@ -112,6 +123,7 @@ impl Controllers {
         };
         if ready {
             info!(target: "app", "watches are filled, workers start");
+            self.claims.take_over(&stop).await;
             let threads = self.ground.config.work.worker_threads;
             tokio::join!(
                 Arc::clone(&self.claims).run(threads, stop.clone()),
@@ -119,6 +131,7 @@ impl Controllers {
             );
         }
         tasks.shutdown().await;
+        self.claims.record_all_open().await;
         self.tell_open_creations();
     }
 

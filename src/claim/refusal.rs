@@ -189,6 +189,9 @@ pub enum Refusal {
          --volume-name-prefix of the provisioner"
     )]
     VolumeNameTaken { volume: String },
+    /// `--durable-intent`: what cannot be written down is not begun.
+    #[error("{why}; no volume is created before the request is recorded (--durable-intent)")]
+    NotRecorded { why: String },
     /// A part that the request needs was not handed over. Only a defect of this program does that; refusing it keeps
     /// an empty volume from being made in place of a copy.
     #[error("the {missing} of the request is missing; this is a defect of the provisioner")]
@@ -225,6 +228,7 @@ impl Refusal {
             Self::AttributesClassUnreadable { .. } => "attributes-class-unreadable",
             Self::AttributesClassOfOtherDriver { .. } => "attributes-class-of-other-driver",
             Self::VolumeNameTaken { .. } => "volume-object-of-other-claim",
+            Self::NotRecorded { .. } => "request-not-recorded",
             Self::Unprepared { .. } => "request-unprepared",
         }
     }
@@ -258,6 +262,7 @@ impl Refusal {
             | Self::AttributesClassUnreadable { .. }
             | Self::AttributesClassOfOtherDriver { .. }
             | Self::VolumeNameTaken { .. }
+            | Self::NotRecorded { .. }
             | Self::Unprepared { .. } => RefusalState::NoChange,
         }
     }

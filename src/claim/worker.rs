@@ -7,10 +7,12 @@
 //! - [`create`]: the call and what its answer means; the deletion of volumes nobody may use;
 //! - [`save`]: the volume object;
 //! - [`gather`]: secrets, attributes classes, sources;
+//! - [`intent`]: durable records of what is open;
 //! - [`reschedule`]: giving the claim back to the scheduler.
 
 mod create;
 mod gather;
+pub mod intent;
 mod reschedule;
 mod save;
 
@@ -79,6 +81,8 @@ pub struct ClaimRoom {
     pub surroundings: Arc<dyn Surroundings>,
     /// Secrets, read by name.
     pub secrets: Arc<SecretReader>,
+    /// Durable records.
+    pub intents: intent::Intents,
 }
 
 /// What happens to the key after a turn.
@@ -129,7 +133,10 @@ impl ClaimRoom {
         match self.book.creation(uid) {
             Some(Creation::Discarding(discard)) => self.discard(uid, &discard).await,
             Some(Creation::Created(made)) => self.save(uid, &made, Instant::now()).await,
-            Some(Creation::Unresolved(attempt)) => self.create(uid, attempt).await,
+            Some(Creation::Unresolved(attempt)) => match self.with_secret(uid, attempt).await {
+                Ok(attempt) => self.create(uid, attempt).await,
+                Err(next) => next,
+            },
             None => self.start(uid).await,
         }
     }
@@ -177,7 +184,12 @@ impl ClaimRoom {
             let text = format!("External provisioner is provisioning volume for claim \"{}\"", claim.metadata.key());
             self.recorder.normal(&regarding(&EventSubject::Claim(claim)), reasons::PROVISIONING, &text);
         }
-        match self.gather(claim, effective.as_ref().unwrap_or(class), draft).await {
+        let gathered = self.gather(claim, effective.as_ref().unwrap_or(class), draft).await;
+        let recorded = match gathered {
+            Ok(attempt) => self.record_before(attempt).await,
+            Err(refusal) => Err(refusal),
+        };
+        match recorded {
             Ok(attempt) => {
                 let attempt = Arc::new(attempt);
                 self.book.set(uid, Creation::Unresolved(Arc::clone(&attempt)));

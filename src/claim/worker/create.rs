@@ -32,10 +32,12 @@ impl ClaimRoom {
             }
             Settled::Unresolved(text) => {
                 self.attempt_failed(&attempt, text);
+                self.record_uncertain(&attempt).await;
                 Next::Retry
             }
             Settled::Nothing { text, infeasible, secret_refused } => {
                 self.book.clear(uid);
+                self.record_ended(&attempt.facts).await;
                 if secret_refused {
                     self.forget_secret(&attempt.facts);
                 }
@@ -43,6 +45,7 @@ impl ClaimRoom {
             }
             Settled::Reschedule(text) => {
                 self.book.clear(uid);
+                self.record_ended(&attempt.facts).await;
                 self.attempt_failed(&attempt, text);
                 match self.book.claim(uid) {
                     Some(claim) => self.reschedule(&claim).await,
@@ -79,6 +82,7 @@ impl ClaimRoom {
             }
         }
         self.book.clear(uid);
+        self.record_ended(&discard.facts).await;
         warn!(target: "claim", volume = %discard.volume_id, "deleted a volume that could not be used");
         // Asked again with backoff: the same answer would come back at once otherwise.
         if self.book.claim(uid).is_some() { Next::Retry } else { Next::Done }

@@ -24,7 +24,7 @@ impl ClaimRoom {
             }
         }
         match self.objects.create(&Path::core("persistentvolumes"), &object).await {
-            Ok(_) => self.saved(uid, made, began),
+            Ok(_) => self.saved(uid, made, began).await,
             Err(error) if error.kind == ApiErrorKind::AlreadyExists => self.compare(uid, made, &object, began).await,
             Err(error) if error.kind.is_final_refusal() => {
                 self.refused_for_good(uid, made, format!("volume object {} is refused: {error}", facts.volume_name))
@@ -45,10 +45,11 @@ impl ClaimRoom {
             Err(error) => return self.save_later(made, &error),
         };
         match compare(&existing, wanted) {
-            Existing::Same => self.saved(uid, made, began),
+            Existing::Same => self.saved(uid, made, began).await,
             Existing::SameStorage => {
                 // The storage belongs to that volume object: deleting it would destroy somebody's data.
                 self.book.clear(uid);
+                self.record_ended(facts).await;
                 self.save_failed(
                     made,
                     format!(
@@ -78,7 +79,7 @@ impl ClaimRoom {
         self.discard(uid, &discard).await
     }
 
-    fn saved(&self, uid: &str, made: &Made, began: Instant) -> Next {
+    async fn saved(&self, uid: &str, made: &Made, began: Instant) -> Next {
         let facts = &made.attempt.facts;
         let claim = self.book.claim(uid);
         self.book.saved(uid, &facts.volume_name);
@@ -89,6 +90,7 @@ impl ClaimRoom {
             reasons::PROVISIONING_SUCCEEDED,
             &format!("Successfully provisioned volume {}", facts.volume_name),
         );
+        self.record_ended(facts).await;
         Next::Done
     }
 
