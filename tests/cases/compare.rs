@@ -31,11 +31,16 @@ fn at(path: &str, expected: &Value, observed: &Value) -> Option<String> {
                 .iter()
                 .find_map(|(key, value)| at(&format!("{path}/{key}"), value, got.get(key).unwrap_or(&Value::Null)))
         }
-        (Value::Array(wanted), Value::Array(got)) if wanted.len() == got.len() => wanted
-            .iter()
-            .zip(got)
-            .enumerate()
-            .find_map(|(index, (wanted, got))| at(&format!("{path}/{index}"), wanted, got)),
+        (Value::Array(wanted), Value::Array(got)) if wanted.len() == got.len() => {
+            let (mut wanted, mut got) = (wanted.clone(), got.clone());
+            if path.ends_with("/matchExpressions") {
+                // Their order means nothing.
+                wanted.sort_by_key(|expression| expression["key"].to_string());
+                got.sort_by_key(|expression| expression["key"].to_string());
+            }
+            let mut pairs = wanted.iter().zip(&got).enumerate();
+            pairs.find_map(|(index, (wanted, got))| at(&format!("{path}/{index}"), wanted, got))
+        }
         (Value::Object(wanted), _) if !wanted.is_empty() => {
             // Every expected field has to be empty then.
             wanted

@@ -22,6 +22,11 @@ pub const DEVIATIONS: &[Deviation] = &[
         because: "W42, as provision-018",
     },
     Deviation {
+        row: "restore-from-snapshot-011",
+        expected: r#"{"error": {"condition": "claim-not-annotated-for-driver", "reason": null, "ignored": true}}"#,
+        because: "3.5 point 5: a claim whose class is another provisioner's never gets as far as the source checks",
+    },
+    Deviation {
         row: "provision-049",
         expected: r#"{"calls": {"DeleteVolume": 1}}"#,
         because: "W15: one try per turn, repeated with pauses until the driver confirms, instead of five back to back",

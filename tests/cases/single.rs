@@ -31,11 +31,11 @@ pub fn secret_reference(input: &Value) -> Value {
     let role = input["role"].as_str().expect("a role");
     let role = Role::ALL.into_iter().find(|known| known.name() == role).expect("a known role");
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let claim = &input["claim"];
+    let claim = &input["claim"]["metadata"];
     let (namespace, name) = (text(&claim["namespace"]), text(&claim["name"]));
     let annotations: BTreeMap<String, String> = read(&claim["annotations"]);
     let known = TemplateClaim { namespace: &namespace, name: &name, annotations: Some(&annotations) };
-    let known = (!claim.is_null()).then_some(known);
+    let known = (!input["claim"].is_null()).then_some(known);
     match resolve(role, &read(&input["parameters"]), &text(&input["pv_name"]), known) {
         Ok(secret) => json!({ "error": null, "secret_ref": secret }),
         Err(fault) => json!({ "error": { "condition": fault.condition() } }),
