@@ -48,7 +48,7 @@ fn at(path: &str, expected: &Value, observed: &Value) -> Option<String> {
                 .find_map(|(key, value)| at(&format!("{path}/{key}"), value, &Value::Null))
                 .and_then(|_| differs())
         }
-        (Value::Array(_), _) | (Value::Object(_), _) => differs(),
+        (Value::Array(_) | Value::Object(_), _) => differs(),
         _ => {
             if expected == observed {
                 None

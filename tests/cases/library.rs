@@ -91,18 +91,18 @@ fn list(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().map(|text| text.as_str().unwrap_or_default().to_owned()).collect()
 }
 
-fn changed(before: &[String], after: Option<Vec<String>>) -> Value {
-    json!({ "modified": after.is_some(), "finalizers": after.as_deref().unwrap_or(before) })
+fn changed(before: &[String], after: Option<&[String]>) -> Value {
+    json!({ "modified": after.is_some(), "finalizers": after.unwrap_or(before) })
 }
 
 pub fn finalizer_remove(input: &Value) -> Value {
     let before = list(&input["finalizers"]);
-    changed(&before, finalizer::removed(&before, input["remove"].as_str().expect("a finalizer")))
+    changed(&before, finalizer::removed(&before, input["remove"].as_str().expect("a finalizer")).as_deref())
 }
 
 pub fn finalizer_add(input: &Value) -> Value {
     let before = list(&input["finalizers"]);
-    changed(&before, finalizer::added(&before, input["add"].as_str().expect("a finalizer")))
+    changed(&before, finalizer::added(&before, input["add"].as_str().expect("a finalizer")).as_deref())
 }
 
 fn driver_named(name: &str) -> Driver {
@@ -148,7 +148,7 @@ pub fn infeasible_retry(input: &Value) -> Value {
     let uid = input["claim_uid"].as_str().expect("a UID");
     let code = input["grpc_code"].as_str().expect("a code");
     let claim = Claim::default();
-    let mut held = HoldBack::new(Duration::from_secs(300));
+    let mut held = HoldBack::new(Duration::from_mins(5));
     let start = Instant::now();
     let later = start + Duration::from_secs(input["second_sync_after_seconds"].as_u64().expect("seconds"));
     let (mut calls, mut last) = (0, Value::Null);
@@ -176,7 +176,7 @@ pub fn infeasible_retry(input: &Value) -> Value {
 pub fn volume_save(input: &Value) -> Value {
     let facts = |uid: &str| {
         let mut facts = plan::VolumeFacts::default();
-        facts.claim.uid = uid.to_owned();
+        uid.clone_into(&mut facts.claim.uid);
         facts
     };
     let saved = |handle: &str, uid: &str| {

@@ -73,7 +73,7 @@ pub const PENDING_FIELDS: &[(&str, &[&str])] =
 pub fn without_pending_fields(row: &mut Row) -> bool {
     let fields = PENDING_FIELDS.iter().filter(|(group, _)| *group == row.group).flat_map(|(_, fields)| *fields);
     let Some(expected) = row.expected.as_object_mut() else { return false };
-    fields.fold(false, |left_out, field| expected.remove(*field).is_some() || left_out)
+    fields.filter(|field| expected.remove(**field).is_some()).count() > 0
 }
 
 /// The room that the row waits for.

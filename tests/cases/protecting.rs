@@ -9,12 +9,13 @@ use csi_provisioner::model::snapshot::{SNAPSHOT_FINALIZER, Snapshot};
 use csi_provisioner::protection::clone::{self, Release};
 use csi_provisioner::protection::{SourceKey, snapshot, sweep};
 use csi_provisioner::volume::finalizer;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-fn finalizers(value: &Option<Vec<String>>) -> Vec<String> {
-    value.clone().unwrap_or_default()
+fn finalizers(meta: &ObjectMeta) -> Vec<String> {
+    meta.finalizers.clone().unwrap_or_default()
 }
 
 /// One look at a source claim.
@@ -23,7 +24,7 @@ pub fn clone_finalizer(input: &Value) -> Value {
     let others: Vec<Claim> = read_all(&input["other_claims"]);
     let used: BTreeSet<SourceKey> = others.iter().filter_map(clone::source_of_unfinished).collect();
     let key = SourceKey::new(source.metadata.namespace(), source.metadata.name());
-    let before = finalizers(&source.metadata.finalizers);
+    let before = finalizers(&source.metadata);
     let (error, after) = match clone::release(&source, used.contains(&key)) {
         Release::NotDue => (Value::Null, before),
         Release::CloneInProgress => (json!({ "condition": "clone-in-progress" }), before),
@@ -46,7 +47,7 @@ pub fn sweep(input: &Value) -> Value {
     let used = (input["claim_list_fails"] != Value::Bool(true)).then_some(used);
     let mut after = Map::new();
     for object in read_all::<Snapshot>(&input["snapshots"]) {
-        let before = finalizers(&object.metadata.finalizers);
+        let before = finalizers(&object.metadata);
         let left = if sweep::is_orphan(&object, used.as_ref()) {
             finalizer::removed(&before, SNAPSHOT_FINALIZER).unwrap_or(before)
         } else {
