@@ -20,8 +20,8 @@ use crate::model::class::AttributesClass;
 use crate::model::driver::Capabilities;
 use crate::model::grant::Grant;
 use crate::model::meta::MetaExt;
-use crate::model::request::{AccessMode, AccessType, Accessibility, ContentSource, CreateRequest, VolumeCapability};
-use crate::model::{Claim, Class, Driver, Options, Secrets, quantity};
+use crate::model::request::{AccessMode, AccessType, ContentSource, CreateRequest, VolumeCapability};
+use crate::model::{Accessibility, Claim, Class, Driver, Options, Secrets, quantity};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
 //! What is asked of the driver and what it answers, in our words; [`crate::csi`] translates to the wire.
 
+use super::accessibility::Accessibility;
 use super::secret::Secrets;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,15 +29,6 @@ pub struct CreateRequest {
     pub accessibility: Option<Accessibility>,
     /// Parameters of the attributes class.
     pub mutable_parameters: BTreeMap<String, String>,
-}
-
-/// Requested accessibility.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Accessibility {
-    /// Must be reachable from at least one of these.
-    pub requisite: Vec<Segments>,
-    /// Better in this order.
-    pub preferred: Vec<Segments>,
 }
 
 /// What a volume is filled from.
