@@ -28,6 +28,7 @@ pub fn classify(error: &CallError, topology_supported: bool, node_selected: bool
         // What our side makes up (lost connection, own deadline, unreadable answer) says nothing about the backend.
         return AttemptState::Background;
     }
+    #[allow(clippy::match_same_arms, reason = "each arm says why its codes mean what they mean")]
     match error.code {
         // The driver did not finish in time, was interrupted, or works on the same volume already.
         Code::Canceled | Code::DeadlineExceeded | Code::Unavailable | Code::Aborted => AttemptState::Background,

@@ -118,9 +118,11 @@ pub fn check(wanted: &Wanted<'_>, source: &Found<Claim>, volume: &Found<Volume>)
         Found::Unreadable(why) => return Err(CloneFault::ClaimUnreadable { claim, why: cut(why) }),
     };
     check_claim(wanted, source)?;
-    let handle = check_volume(source, volume, wanted.driver)
-        .map_err(|why| CloneFault::VolumeUnusable { claim: claim.clone(), why })?;
-    let (source_mode, mode) = (mode(source), mode(wanted.claim));
+    let (handle, source_mode) = match check_volume(source, volume, wanted.driver) {
+        Ok((handle, mode)) => (handle, mode_name(mode)),
+        Err(why) => return Err(CloneFault::VolumeUnusable { claim, why }),
+    };
+    let mode = mode_name(wanted.claim.spec.volume_mode.as_deref());
     if source_mode != mode {
         return Err(CloneFault::ModeDiffers { claim, source_mode, mode });
     }
@@ -155,7 +157,12 @@ fn check_claim(wanted: &Wanted<'_>, source: &Claim) -> Result<(), CloneFault> {
     Ok(())
 }
 
-fn check_volume(source: &Claim, volume: &Found<Volume>, driver: &str) -> Result<String, VolumeFault> {
+/// The volume's handle and mode.
+fn check_volume<'a>(
+    source: &Claim,
+    volume: &'a Found<Volume>,
+    driver: &str,
+) -> Result<(String, Option<&'a str>), VolumeFault> {
     let volume = match volume {
         Found::Object(volume) => volume,
         Found::Missing => return Err(VolumeFault::Missing),
@@ -173,9 +180,9 @@ fn check_volume(source: &Claim, volume: &Found<Volume>, driver: &str) -> Result<
     if volume.phase() != "Bound" {
         return Err(VolumeFault::NotBound(cut(volume.phase())));
     }
-    Ok(csi.volume_handle.clone())
+    Ok((csi.volume_handle.clone(), volume.spec.volume_mode.as_deref()))
 }
 
-fn mode(claim: &Claim) -> &'static str {
-    if claim.is_block() { "Block" } else { "Filesystem" }
+fn mode_name(mode: Option<&str>) -> &'static str {
+    if mode == Some("Block") { "Block" } else { "Filesystem" }
 }

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn claim(spec: serde_json::Value, annotations: serde_json::Value) -> Claim {
+    fn claim(spec: &serde_json::Value, annotations: &serde_json::Value) -> Claim {
         serde_json::from_value(json!({ "metadata": { "uid": "u", "annotations": annotations }, "spec": spec })).unwrap()
     }
 
@@ -95,21 +95,21 @@ mod tests {
     #[test]
     fn only_a_change_of_the_request_ends_the_hold() {
         let now = Instant::now();
-        let mut held = HoldBack::new(Duration::from_secs(300));
+        let mut held = HoldBack::new(Duration::from_mins(5));
         let spec = json!({ "storageClassName": "a", "resources": { "requests": { "storage": "1Gi" } } });
-        held.hold("u", Fingerprint::of(&claim(spec.clone(), json!({})), &class("1")), now);
-        let noted = claim(spec.clone(), json!({ "team": "x" }));
+        held.hold("u", Fingerprint::of(&claim(&spec, &json!({})), &class("1")), now);
+        let noted = claim(&spec, &json!({ "team": "x" }));
         let left = held.remaining("u", &Fingerprint::of(&noted, &class("1")), now + Duration::from_secs(299));
         assert_eq!(left, Some(Duration::from_secs(1)));
         let changes = [
-            (claim(json!({ "storageClassName": "a", "volumeAttributesClassName": "g" }), json!({})), class("1")),
-            (claim(spec.clone(), json!({ "volume.kubernetes.io/selected-node": "n" })), class("1")),
-            (claim(spec.clone(), json!({ "volume.beta.kubernetes.io/storage-class": "b" })), class("1")),
-            (claim(spec.clone(), json!({})), class("2")),
+            (claim(&json!({ "storageClassName": "a", "volumeAttributesClassName": "g" }), &json!({})), class("1")),
+            (claim(&spec, &json!({ "volume.kubernetes.io/selected-node": "n" })), class("1")),
+            (claim(&spec, &json!({ "volume.beta.kubernetes.io/storage-class": "b" })), class("1")),
+            (claim(&spec, &json!({})), class("2")),
         ];
         for (changed, class) in changes {
-            let mut held = HoldBack::new(Duration::from_secs(300));
-            held.hold("u", Fingerprint::of(&claim(spec.clone(), json!({})), &self::class("1")), now);
+            let mut held = HoldBack::new(Duration::from_mins(5));
+            held.hold("u", Fingerprint::of(&claim(&spec, &json!({})), &self::class("1")), now);
             assert_eq!(held.remaining("u", &Fingerprint::of(&changed, &class), now), None);
             assert_eq!(held.since("u"), None);
         }

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn on(labels: &[(&str, &str)], terms: Value) -> Result<bool, AffinityFault> {
+    fn on(labels: &[(&str, &str)], terms: &Value) -> Result<bool, AffinityFault> {
         let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         reaches(Some(&json!({ "required": { "nodeSelectorTerms": terms } })), &labels)
     }
@@ -111,9 +111,9 @@ mod tests {
             { "matchExpressions": [expression("zone", "a"), expression("rack", "1")] },
             { "matchExpressions": [expression("zone", "b")] },
         ]);
-        assert_eq!(on(&[("zone", "a"), ("rack", "1")], terms.clone()), Ok(true));
-        assert_eq!(on(&[("zone", "a"), ("rack", "2")], terms.clone()), Ok(false));
-        assert_eq!(on(&[("zone", "b")], terms), Ok(true));
+        assert_eq!(on(&[("zone", "a"), ("rack", "1")], &terms), Ok(true));
+        assert_eq!(on(&[("zone", "a"), ("rack", "2")], &terms), Ok(false));
+        assert_eq!(on(&[("zone", "b")], &terms), Ok(true));
     }
 
     #[test]
@@ -126,26 +126,26 @@ mod tests {
             ("Gt", vec!["4"], true),
             ("Lt", vec!["5"], false),
         ] {
-            assert_eq!(on(&[("n", "5")], term(operator, &values)), Ok(result), "{operator}");
+            assert_eq!(on(&[("n", "5")], &term(operator, &values)), Ok(result), "{operator}");
         }
-        assert_eq!(on(&[("n", "5")], term("Near", &[])), Err(AffinityFault::UnknownOperator("Near".to_owned())));
-        assert_eq!(on(&[("n", "5")], term("Gt", &["x"])), Err(AffinityFault::NoNumber("n".to_owned())));
+        assert_eq!(on(&[("n", "5")], &term("Near", &[])), Err(AffinityFault::UnknownOperator("Near".to_owned())));
+        assert_eq!(on(&[("n", "5")], &term("Gt", &["x"])), Err(AffinityFault::NoNumber("n".to_owned())));
     }
 
     #[test]
     fn term_without_requirement_matches_nothing() {
-        assert_eq!(on(&[("n", "5")], json!([{}])), Ok(false));
-        assert_eq!(on(&[("n", "5")], json!([{ "matchFields": [{}], "matchExpressions": [] }])), Ok(false));
+        assert_eq!(on(&[("n", "5")], &json!([{}])), Ok(false));
+        assert_eq!(on(&[("n", "5")], &json!([{ "matchFields": [{}], "matchExpressions": [] }])), Ok(false));
     }
 
     #[test]
     fn volume_or_node_without_topology_is_reached() {
         assert_eq!(reaches(None, &Segments::from([("n".to_owned(), "5".to_owned())])), Ok(true));
-        assert_eq!(on(&[], term("In", &["x"])), Ok(true));
+        assert_eq!(on(&[], &term("In", &["x"])), Ok(true));
     }
 
     #[test]
     fn unreadable_affinity_is_an_error() {
-        assert!(matches!(on(&[("n", "5")], json!("x")), Err(AffinityFault::Unreadable(_))));
+        assert!(matches!(on(&[("n", "5")], &json!("x")), Err(AffinityFault::Unreadable(_))));
     }
 }
