@@ -29,8 +29,11 @@ fn named(name: &str) -> Answer {
     Answer::Reply(v1::GetPluginInfoResponse { name: name.to_owned(), ..Default::default() }.encode_to_vec())
 }
 
+/// What the observer was told: driver, method, code, migrated.
+type Told = (String, &'static str, String, Option<bool>);
+
 #[derive(Default)]
-struct Seen(Mutex<Vec<(String, &'static str, String, Option<bool>)>>);
+struct Seen(Mutex<Vec<Told>>);
 
 impl CallObserver for Seen {
     fn call_ended(&self, driver: &str, method: &'static str, code: &str, migrated: Option<bool>, _seconds: f64) {
@@ -122,6 +125,30 @@ async fn final_code_of_the_driver_ends_the_wait() {
         let Err(ProbeError::Refused(error)) = result else { panic!("{code:?} ends the wait") };
         assert_eq!((error.code, error.from_driver, count), (code, true, 1));
     }
+}
+
+/// Counts warnings.
+struct Warnings(Arc<Mutex<usize>>);
+
+impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Warnings {
+    fn on_event(&self, event: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+        if *event.metadata().level() == tracing::Level::WARN {
+            *self.0.lock().expect("lock") += 1;
+        }
+    }
+}
+
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn long_wait_says_so_once_in_ten_seconds() {
+    use tracing_subscriber::layer::SubscriberExt;
+    let warnings = Arc::new(Mutex::new(0));
+    let subscriber = tracing_subscriber::registry().with(Warnings(warnings.clone()));
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let mut answers: Vec<_> = (0..25).map(|_| Answer::Broken).collect();
+    answers.push(ready(None));
+    let (result, took, _) = probed(answers).await;
+    assert_eq!((result, took), (Ok(()), Duration::from_secs(25)));
+    assert_eq!(*warnings.lock().expect("lock"), 3, "at 0, 10 and 20 seconds");
 }
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
