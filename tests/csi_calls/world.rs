@@ -11,7 +11,7 @@ use csi_provisioner::csi::proto::v1;
 use csi_provisioner::csi::{CallObserver, Calls, CreateReply};
 use csi_provisioner::model::{CallError, CreateRequest};
 use futures::StreamExt;
-use http::{HeaderMap, HeaderValue, Response};
+use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use prost::Message;
@@ -64,10 +64,10 @@ pub fn data(message: &[u8]) -> Part {
     Part::Data(framed.freeze())
 }
 
-pub fn trailers(status: u16, message: &'static str) -> Part {
+pub fn trailers(status: u16, message: &str) -> Part {
     let mut trailers = HeaderMap::new();
     trailers.insert("grpc-status", status.into());
-    trailers.insert("grpc-message", HeaderValue::from_static(message));
+    trailers.insert("grpc-message", HeaderValue::from_str(message).expect("ASCII"));
     Part::Trailers(trailers)
 }
 
@@ -113,12 +113,16 @@ pub fn calls(connection: &Connection, seen: &Arc<Seen>) -> Calls {
     Calls::new(connection.transport.clone(), World::TIMEOUT, seen.clone())
 }
 
+/// Authority and deadline that the driver was told.
+pub type Head = (String, String);
+
 pub struct World {
     pub connection: Connection,
     pub proxy: Proxy,
     calls: Calls,
     seen: Arc<Seen>,
     called: watch::Receiver<u32>,
+    last: Arc<Mutex<Option<Head>>>,
     directory: PathBuf,
     end: CancellationToken,
 }
@@ -134,7 +138,13 @@ impl World {
         std::fs::create_dir(&directory).expect("a directory of our own");
         let (count, called) = watch::channel(0);
         let end = CancellationToken::new();
-        let driver = Router::new().fallback(move || {
+        let last: Arc<Mutex<Option<Head>>> = Arc::default();
+        let noted = last.clone();
+        let driver = Router::new().fallback(move |request: Request<Body>| {
+            let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
+            let deadline = request.headers().get("grpc-timeout").and_then(|value| value.to_str().ok());
+            let authority = request.uri().authority().map(http::uri::Authority::as_str);
+            *noted.lock().expect("lock") = Some((text(authority), text(deadline)));
             count.send_modify(|count| *count += 1);
             respond(answer.clone())
         });
@@ -145,12 +155,12 @@ impl World {
         });
 
         let proxy = Proxy::new(directory.clone());
-        proxy.start().await;
+        proxy.start();
         let connection = channel::connect_lazily(directory.join("proxy.sock"));
         let seen = Arc::default();
         let calls = calls(&connection, &seen);
         calls.set_driver_name("drv", true);
-        Self { connection, proxy, calls, seen, called, directory, end }
+        Self { connection, proxy, calls, seen, called, last, directory, end }
     }
 
     pub async fn create(&self) -> Result<CreateReply, CallError> {
@@ -163,6 +173,11 @@ impl World {
 
     pub fn seen(&self) -> Vec<Told> {
         self.seen.0.lock().expect("lock").clone()
+    }
+
+    /// Of the last call that reached the driver.
+    pub fn last_head(&self) -> Option<Head> {
+        self.last.lock().expect("lock").clone()
     }
 
     /// Until the driver has got a call.
@@ -194,7 +209,7 @@ impl Proxy {
         Self { directory, passed: Arc::new(watch::channel(0).0), cut, stop: Mutex::new(None) }
     }
 
-    pub async fn start(&self) {
+    pub fn start(&self) {
         let cut = CancellationToken::new();
         *self.cut.lock().expect("lock") = cut.clone();
         let listener = UnixListener::bind(self.directory.join("proxy.sock")).expect("bind");
