@@ -131,7 +131,8 @@ impl World {
     /// Deadline of each call; only tests with a paused clock reach it.
     pub const TIMEOUT: Duration = Duration::from_secs(20);
 
-    pub async fn start(answer: Answer) -> Self {
+    /// Needs a runtime around it.
+    pub fn start(answer: Answer) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("csi-calls-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let directory = std::env::temp_dir().join(name);

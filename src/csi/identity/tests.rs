@@ -1,84 +1,23 @@
 //! Waiting for a scripted driver with the clock paused; the driver is called in this process.
 
 use super::*;
-use crate::csi::{CallObserver, Transport};
-use bytes::{BufMut, Bytes, BytesMut};
-use http::{HeaderMap, Request, Response};
-use http_body_util::{BodyExt, Full};
-use k8s_openapi::jiff::Timestamp;
-use prost::Message;
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
-use tonic::body::Body;
-
 use crate::csi::proto::v1;
-
-/// One scripted answer.
-enum Answer {
-    Reply(Vec<u8>),
-    Status(i32),
-    Broken,
-    Silence,
-}
+use crate::csi::scripted::{Answer, driver};
+use std::sync::{Arc, Mutex};
 
 fn ready(ready: Option<bool>) -> Answer {
-    Answer::Reply(v1::ProbeResponse { ready }.encode_to_vec())
+    Answer::reply(&v1::ProbeResponse { ready })
 }
 
 fn named(name: &str) -> Answer {
-    Answer::Reply(v1::GetPluginInfoResponse { name: name.to_owned(), ..Default::default() }.encode_to_vec())
-}
-
-/// What the observer was told: driver, method, code, migrated.
-type Told = (String, &'static str, String, Option<bool>);
-
-#[derive(Default)]
-struct Seen(Mutex<Vec<Told>>);
-
-impl CallObserver for Seen {
-    fn call_ended(&self, driver: &str, method: &'static str, code: &str, migrated: Option<bool>, _seconds: f64) {
-        self.0.lock().expect("lock").push((driver.to_owned(), method, code.to_owned(), migrated));
-    }
-}
-
-/// Calls to a driver that gives these answers, then none.
-fn driver(answers: impl IntoIterator<Item = Answer>) -> (Calls, Arc<Seen>) {
-    let script: Arc<Mutex<VecDeque<_>>> = Arc::new(Mutex::new(answers.into_iter().collect()));
-    let service = tower::service_fn(move |_: Request<Body>| {
-        let answer = script.lock().expect("lock").pop_front().unwrap_or(Answer::Silence);
-        async move {
-            match answer {
-                Answer::Reply(message) => Ok(reply(&message)),
-                Answer::Status(code) => Ok(Response::builder()
-                    .header("content-type", "application/grpc")
-                    .header("grpc-status", code)
-                    .body(Body::empty())
-                    .expect("response")),
-                Answer::Broken => Err(std::io::Error::other("no such socket")),
-                Answer::Silence => std::future::pending().await,
-            }
-        }
-    });
-    let seen = Arc::new(Seen::default());
-    let calls = Calls::new(Transport::new(service), Duration::from_secs(10), seen.clone());
-    (calls, seen)
-}
-
-fn reply(message: &[u8]) -> Response<Body> {
-    let mut framed = BytesMut::new();
-    framed.put_u8(0);
-    framed.put_u32(u32::try_from(message.len()).expect("small"));
-    framed.put_slice(message);
-    let trailers = HeaderMap::from_iter([(http::HeaderName::from_static("grpc-status"), 0.into())]);
-    let body = Full::<Bytes>::from(framed.freeze()).with_trailers(std::future::ready(Some(Ok(trailers))));
-    Response::builder().header("content-type", "application/grpc").body(Body::new(body)).expect("response")
+    Answer::reply(&v1::GetPluginInfoResponse { name: name.to_owned(), ..Default::default() })
 }
 
 async fn probed(answers: impl IntoIterator<Item = Answer>) -> (Result<(), ProbeError>, Duration, usize) {
     let (calls, seen) = driver(answers);
     let began = Instant::now();
     let result = probe_until_ready(&calls, Duration::from_secs(1), &CancellationToken::new()).await;
-    let count = seen.0.lock().expect("lock").len();
+    let count = seen.told().len();
     (result, began.elapsed(), count)
 }
 
@@ -197,7 +136,7 @@ async fn driver_is_asked_for_everything_and_named_in_what_is_observed() {
     assert_eq!(found, Ok(expected));
     let ok = |driver: &str, method, migrated| (driver.to_owned(), method, "OK".to_owned(), migrated);
     assert_eq!(
-        *seen.0.lock().expect("lock"),
+        seen.told(),
         [
             ok("unknown-driver", "/csi.v1.Identity/GetPluginInfo", None),
             ok("ebs.csi.aws.com", "/csi.v1.Identity/GetPluginCapabilities", Some(false)),
