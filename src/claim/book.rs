@@ -7,26 +7,28 @@
 //!
 //! No I/O: the watch writes into it, the worker reads it.
 
-use super::hold_back::HoldBack;
+use super::hold_back::{Fingerprint, HoldBack};
 use super::plan;
 use super::unresolved::Creation;
-use crate::model::meta::MetaExt;
+use crate::model::meta::{MetaExt, is_older};
 use crate::model::{Claim, Driver};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// The memory; shared by the watch and the worker.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Book(Mutex<Inner>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inner {
     claims: BTreeMap<String, Arc<Claim>>,
     creations: BTreeMap<String, Creation>,
     /// Claim UID to volume name, from the saved volume object until the claim leaves the book: events that arrive
     /// between save and bind must not start a second creation (weak point W8).
     saved: BTreeMap<String, String>,
-    holds: BTreeMap<String, HoldBack>,
+    holds: HoldBack,
     /// Volume name to the claim UID that uses it, for creations and saved volumes.
     names: BTreeMap<String, String>,
     /// Claims that have had their `Provisioning` event, so that retries do not repeat it (W44).
@@ -45,11 +47,26 @@ pub enum Noticed {
 }
 
 impl Book {
+    /// An empty memory; `hold_time` is how long a hopeless request is held back.
+    pub fn new(hold_time: Duration) -> Self {
+        Self(Mutex::new(Inner {
+            claims: BTreeMap::new(),
+            creations: BTreeMap::new(),
+            saved: BTreeMap::new(),
+            holds: HoldBack::new(hold_time),
+            names: BTreeMap::new(),
+            announced: BTreeSet::new(),
+        }))
+    }
+
     /// Takes in a claim as the API has it.
     pub fn notice(&self, claim: Claim, driver: &Driver) -> Noticed {
         let uid = claim.metadata.uid().to_owned();
         let wanted = plan::is_ours(&claim, driver) && !claim.has_volume();
         let mut inner = self.lock();
+        if inner.claims.get(&uid).is_some_and(|old| is_older(claim.metadata.version(), old.metadata.version())) {
+            return Noticed::Nothing;
+        }
         if !wanted {
             return inner.leave(&uid);
         }
@@ -154,18 +171,14 @@ impl Book {
         self.lock().saved.contains_key(uid)
     }
 
-    /// The hold-back entry of a claim, if one stands.
-    pub fn hold(&self, uid: &str) -> Option<HoldBack> {
-        self.lock().holds.get(uid).cloned()
+    /// Holds a claim back until its request would differ or the hold time is over.
+    pub fn hold(&self, uid: &str, request: Fingerprint, now: Instant) {
+        self.lock().holds.hold(uid, request, now);
     }
 
-    /// Holds a claim back, or lifts it with `None`.
-    pub fn set_hold(&self, uid: &str, hold: Option<HoldBack>) {
-        let mut inner = self.lock();
-        match hold {
-            Some(hold) => inner.holds.insert(uid.to_owned(), hold),
-            None => inner.holds.remove(uid),
-        };
+    /// How long the claim is still held back; `None` when it may be tried.
+    pub fn held_for(&self, uid: &str, request: &Fingerprint, now: Instant) -> Option<Duration> {
+        self.lock().holds.remaining(uid, request, now)
     }
 
     /// True the first time it is asked for a claim.
@@ -181,7 +194,7 @@ impl Book {
 impl Inner {
     fn leave(&mut self, uid: &str) -> Noticed {
         let known = self.claims.remove(uid).is_some();
-        self.holds.remove(uid);
+        self.holds.forget(uid);
         self.announced.remove(uid);
         if let Some(name) = self.saved.remove(uid) {
             self.free(uid, &name);

@@ -8,8 +8,9 @@
 //!
 //! Not here: who calls the driver and when ([`super::worker`]), what a status code means ([`super::answer`]).
 
-use super::answer::{self, AttemptState, BadReply};
+use super::answer::{self, Accepted, AttemptState};
 use super::plan::{Attempt, VolumeFacts};
+use crate::model::request::Code;
 use crate::model::{CallError, CreatedVolume, Secrets};
 use std::sync::Arc;
 
@@ -29,8 +30,8 @@ pub enum Creation {
 pub struct Made {
     /// The attempt.
     pub attempt: Arc<Attempt>,
-    /// The driver's answer, checked.
-    pub volume: CreatedVolume,
+    /// The driver's answer, checked and completed.
+    pub volume: Accepted,
 }
 
 /// A volume that has to go.
@@ -78,31 +79,25 @@ pub enum Settled {
 }
 
 /// Applies the driver's answer to an attempt.
-pub fn settle(attempt: &Arc<Attempt>, reply: Reply) -> Settled {
-    match reply {
-        Reply::Failed(error) => settle_failure(attempt, &error),
-        Reply::NoVolume => Settled::Unresolved(BadReply::NoVolume.to_string()),
-        Reply::Volume(volume) => match answer::judge(attempt, &volume) {
-            Ok(()) => Settled::Created(Made { attempt: Arc::clone(attempt), volume }),
-            // Without an id nothing can be deleted: asking again by name is the only way to learn it.
-            Err(bad) if volume.id.is_empty() => Settled::Unresolved(bad.to_string()),
-            Err(bad) => Settled::Discard(
-                Discard {
-                    volume_id: volume.id,
-                    secrets: attempt.request.secrets.clone(),
-                    facts: attempt.facts.clone(),
-                },
-                bad.to_string(),
-            ),
-        },
+pub fn settle(attempt: &Arc<Attempt>, reply: &Reply) -> Settled {
+    let volume = match reply {
+        Reply::Failed(error) => return settle_failure(attempt, error),
+        Reply::NoVolume => None,
+        Reply::Volume(volume) => Some(volume),
+    };
+    match (answer::judge(&attempt.request, &attempt.facts, volume), volume) {
+        (Ok(volume), _) => Settled::Created(Made { attempt: Arc::clone(attempt), volume }),
+        (Err(bad), Some(volume)) if bad.left_a_volume() => {
+            Settled::Discard(Discard::of(attempt, &volume.id), bad.to_string())
+        }
+        // Without an id nothing can be deleted: asking again by name is the only way to learn it.
+        (Err(bad), _) => Settled::Unresolved(bad.to_string()),
     }
 }
 
 fn settle_failure(attempt: &Attempt, error: &CallError) -> Settled {
-    use crate::model::request::Code;
-    let text = error.to_string();
-    let node_given = !attempt.facts.selected_node.is_empty();
-    match answer::classify(error, attempt.facts.topology_supported, node_given) {
+    let (text, facts) = (error.to_string(), &attempt.facts);
+    match answer::classify(error, facts.topology_supported, facts.node_selected) {
         AttemptState::Background => Settled::Unresolved(text),
         AttemptState::Reschedule => Settled::Reschedule(text),
         state @ (AttemptState::Final | AttemptState::Infeasible) => Settled::Nothing {
@@ -110,6 +105,13 @@ fn settle_failure(attempt: &Attempt, error: &CallError) -> Settled {
             infeasible: state == AttemptState::Infeasible,
             secret_refused: matches!(error.code, Code::Unauthenticated | Code::PermissionDenied),
         },
+    }
+}
+
+impl Discard {
+    /// The volume of this id, made by this attempt.
+    pub fn of(attempt: &Attempt, volume_id: &str) -> Self {
+        Self { volume_id: volume_id.to_owned(), secrets: attempt.request.secrets.clone(), facts: attempt.facts.clone() }
     }
 }
 

@@ -16,9 +16,9 @@ mod save;
 
 use super::book::Book;
 use super::classes::Classes;
-use super::hold_back::HoldBack;
-use super::plan::{self, Verdict, VolumeFacts};
-use super::refusal::{Refusal, RefusalState};
+use super::hold_back::Fingerprint;
+use super::plan::{self, Draft, Setting, Verdict, VolumeFacts};
+use super::refusal::{self, Refusal, RefusalState};
 use super::unresolved::Creation;
 use crate::csi::Calls;
 use crate::kube_api::events::{Recorder, Regarding};
@@ -27,11 +27,12 @@ use crate::kube_api::pool;
 use crate::kube_api::queue::Queue;
 use crate::kube_api::secrets::SecretReader;
 use crate::model::driver::DriverCell;
+use crate::model::grant::Grant;
 use crate::model::meta::MetaExt;
-use crate::model::request::Accessibility;
-use crate::model::{Claim, Class, Options};
+use crate::model::{Accessibility, Claim, Class, Driver, Options};
 use crate::report::metrics::Metrics;
 use crate::report::reasons;
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -44,6 +45,12 @@ pub trait Surroundings: Send + Sync {
     fn existing_volume(&self, name: &str) -> Option<String>;
     /// Where the volume must be reachable from; `None` sends no requirement (topology-and-capacity.md).
     fn accessibility(&self, claim: &Claim, class: &Class) -> Result<Option<Accessibility>, Refusal>;
+    /// The class in the CSI driver's terms, if it names the in-tree plug-in that `driver` replaced.
+    fn translate_class(&self, class: &Class, driver: &Driver) -> Result<Option<Class>, Refusal>;
+    /// The volume object in the terms of the in-tree plug-in that the driver replaced.
+    fn to_in_tree(&self, volume: &Value) -> Result<Value, String>;
+    /// Reference grants of a namespace.
+    fn grants(&self, namespace: &str) -> Vec<Grant>;
 }
 
 /// Everything that the claim room works with.
@@ -68,12 +75,10 @@ pub struct ClaimRoom {
     pub options: Options,
     /// Identity written into volume attributes.
     pub identity: String,
-    /// Longest wait between two tries (`--retry-interval-max`); also how long a hopeless request is held back.
-    pub retry_max: Duration,
     /// Other rooms.
     pub surroundings: Arc<dyn Surroundings>,
     /// Secrets, read by name.
-    pub secrets: SecretReader,
+    pub secrets: Arc<SecretReader>,
 }
 
 /// What happens to the key after a turn.
@@ -105,16 +110,18 @@ impl ClaimRoom {
         let room = Arc::clone(&self);
         pool::run(&self.queue, threads, &stop, move |uid: String| {
             let room = Arc::clone(&room);
-            async move { room.handle(&uid).await }
+            async move { room.handle(uid).await }
         })
         .await;
     }
 
-    async fn handle(&self, uid: &str) {
-        match self.turn(uid).await {
-            Next::Done => self.queue.forget(uid),
-            Next::Retry => self.queue.retry(uid.to_owned()),
-            Next::After(wait) => self.queue.add_after(uid.to_owned(), wait),
+    async fn handle(&self, uid: String) {
+        match self.turn(&uid).await {
+            Next::Done => self.queue.forget(&uid),
+            Next::Retry => {
+                self.queue.retry(uid);
+            }
+            Next::After(wait) => self.queue.add_after(uid, wait),
         }
     }
 
@@ -130,14 +137,13 @@ impl ClaimRoom {
     /// Decides whether a creation is due and begins it.
     async fn start(&self, uid: &str) -> Next {
         let Some(claim) = self.book.claim(uid) else { return Next::Done };
-        // A claim that is being deleted would be provisioned, released and deleted for nothing (W39).
-        if self.book.is_saved(uid) || claim.metadata.is_being_deleted() {
+        if self.book.is_saved(uid) {
             return Next::Done;
         }
         let driver = self.driver.get();
         let class = self.classes.get(claim.class_name());
         let class = match plan::should_provision(&claim, class.as_deref(), &driver) {
-            Verdict::NotOurs | Verdict::AlreadyHasVolume => return Next::Done,
+            Verdict::NotOurs | Verdict::AlreadyHasVolume | Verdict::BeingDeleted => return Next::Done,
             Verdict::WaitsForConsumer => {
                 debug!(target: "claim", claim = %claim.metadata.key(), "waits for a pod that uses it");
                 return Next::Done;
@@ -148,7 +154,7 @@ impl ClaimRoom {
                 None => return self.class_missing(uid, &claim, claim.class_name()),
             },
         };
-        if let Some(wait) = self.held_back(uid, &claim, &class) {
+        if let Some(wait) = self.book.held_for(uid, &Fingerprint::of(&claim, &class), Instant::now()) {
             return Next::After(wait);
         }
         self.begin(uid, &claim, &class).await
@@ -156,8 +162,8 @@ impl ClaimRoom {
 
     async fn begin(&self, uid: &str, claim: &Claim, class: &Class) -> Next {
         let driver = self.driver.get();
-        let draft = match plan::draft(claim, class, &driver, &self.options) {
-            Ok(draft) => draft,
+        let (draft, effective) = match self.draft(claim, class, &driver) {
+            Ok(drafted) => drafted,
             Err(refusal) => return self.refuse(claim, &refusal).await,
         };
         if let Some(owner) = self.surroundings.existing_volume(&draft.volume_name) {
@@ -169,9 +175,9 @@ impl ClaimRoom {
         let name = draft.volume_name.clone();
         if self.book.announce(uid) {
             let text = format!("External provisioner is provisioning volume for claim \"{}\"", claim.metadata.key());
-            self.recorder.normal(&regarding(&EventSubject::Claim(claim)), reasons::PROVISIONING, text);
+            self.recorder.normal(&regarding(&EventSubject::Claim(claim)), reasons::PROVISIONING, &text);
         }
-        match self.gather(claim, class, draft).await {
+        match self.gather(claim, effective.as_ref().unwrap_or(class), draft).await {
             Ok(attempt) => {
                 let attempt = Arc::new(attempt);
                 self.book.set(uid, Creation::Unresolved(Arc::clone(&attempt)));
@@ -184,6 +190,18 @@ impl ClaimRoom {
         }
     }
 
+    /// The draft, and the class in the driver's terms where that differs.
+    fn draft(&self, claim: &Claim, class: &Class, driver: &Driver) -> Result<(Draft, Option<Class>), Refusal> {
+        let translated = self.surroundings.translate_class(class, driver)?;
+        let grants = claim.source()
+            .filter(|source| source.namespace != claim.metadata.namespace())
+            .map_or(Vec::new(), |source| self.surroundings.grants(source.namespace));
+        let setting =
+            Setting { driver, options: &self.options, translated_class: translated.as_ref(), grants: &grants };
+        let draft = plan::draft(claim, class, &setting)?;
+        Ok((draft, translated))
+    }
+
     /// A volume object or a creation of this name exists already.
     async fn name_taken(&self, uid: &str, claim: &Claim, name: &str, owner: &str) -> Next {
         if owner == uid {
@@ -194,8 +212,8 @@ impl ClaimRoom {
 
     fn class_missing(&self, uid: &str, claim: &Claim, name: &str) -> Next {
         // Said once per look, and looked at again when a class of that name appears (W42: no silent case).
-        let refusal = Refusal::ClassNotFound { name: name.to_owned() };
-        if self.queue.failures(uid) == 0 {
+        let refusal = Refusal::ClassNotFound { class: refusal::cut(name) };
+        if self.queue.failures(&uid.to_owned()) == 0 {
             self.report_failure(&Failure { facts: EventSubject::Claim(claim), text: refusal.to_string() });
         }
         self.metrics.provision_failed(claim.class_name(), source_kind(claim));
@@ -207,17 +225,16 @@ impl ClaimRoom {
         match refusal.state() {
             RefusalState::Ignored => {
                 if let Refusal::ExternalPopulator { .. } = refusal {
-                    self.recorder.normal_as(
-                        reasons::POPULATOR_COMPONENT,
+                    self.recorder.speaking_as(reasons::POPULATOR_COMPONENT).normal(
                         &regarding(&EventSubject::Claim(claim)),
                         reasons::PROVISIONING,
-                        "Assuming an external populator will provision the volume".to_owned(),
+                        "Assuming an external populator will provision the volume",
                     );
                 }
                 debug!(target: "claim", claim = %claim.metadata.key(), reason = %refusal, "left to others");
                 return Next::Done;
             }
-            RefusalState::Finished | RefusalState::NoChange | RefusalState::Reschedule => {}
+            RefusalState::NoChange | RefusalState::Reschedule => {}
         }
         self.metrics.provision_failed(claim.class_name(), source_kind(claim));
         self.report_failure(&Failure { facts: EventSubject::Claim(claim), text: refusal.to_string() });
@@ -227,32 +244,23 @@ impl ClaimRoom {
         Next::Retry
     }
 
-    /// How long a hopeless request is still held back; `None` when it may be tried.
-    fn held_back(&self, uid: &str, claim: &Claim, class: &Class) -> Option<Duration> {
-        let hold = self.book.hold(uid)?;
-        let left = hold.remaining(claim, class, Instant::now(), self.retry_max);
-        if left.is_none() {
-            self.book.set_hold(uid, None);
-        }
-        left
-    }
-
     fn hold_back(&self, uid: &str, claim: &Claim) -> Next {
         let Some(class) = self.classes.get(claim.class_name()) else { return Next::Retry };
-        self.book.set_hold(uid, Some(HoldBack::new(claim, &class, Instant::now())));
-        Next::After(self.retry_max)
+        let (request, now) = (Fingerprint::of(claim, &class), Instant::now());
+        self.book.hold(uid, request.clone(), now);
+        self.book.held_for(uid, &request, now).map_or(Next::Retry, Next::After)
     }
 
     fn report_failure(&self, failure: &Failure<'_>) {
         let subject = regarding(&failure.facts);
         info!(target: "claim", claim = %format_args!("{}/{}", subject.namespace, subject.name), error = %failure.text, "provisioning failed");
-        self.recorder.warning(&subject, reasons::PROVISIONING_FAILED, failure.text.clone());
+        self.recorder.warning(&subject, reasons::PROVISIONING_FAILED, &failure.text);
     }
 }
 
 /// Label `source` of the provisioning metrics (W43: a cross-namespace source counts too).
 fn source_kind(claim: &Claim) -> &str {
-    claim.spec.data_source.as_ref().or(claim.spec.data_source_ref.as_ref()).map_or("", |source| &source.kind)
+    claim.source().map_or("", |source| source.kind)
 }
 
 fn regarding(subject: &EventSubject<'_>) -> Regarding {
@@ -262,15 +270,15 @@ fn regarding(subject: &EventSubject<'_>) -> Regarding {
             (meta.namespace(), meta.name(), meta.uid(), meta.version())
         }
         EventSubject::Facts(facts) => (
-            facts.claim_namespace.as_str(),
-            facts.claim_name.as_str(),
-            facts.claim_uid.as_str(),
-            facts.claim_resource_version.as_str(),
+            facts.claim.namespace.as_str(),
+            facts.claim.name.as_str(),
+            facts.claim.uid.as_str(),
+            facts.claim.resource_version.as_str(),
         ),
     };
     Regarding {
-        kind: "PersistentVolumeClaim",
-        api_version: "v1",
+        kind: "PersistentVolumeClaim".to_owned(),
+        api_version: "v1".to_owned(),
         namespace: namespace.to_owned(),
         name: name.to_owned(),
         uid: uid.to_owned(),

@@ -63,7 +63,7 @@ pub(super) fn create_request(wanted: &CreateRequest) -> v1::CreateVolumeRequest 
         volume_content_source: wanted.source.as_ref().map(content_source),
         accessibility_requirements: wanted.accessibility.as_ref().map(|places| v1::TopologyRequirement {
             requisite: places.requisite.iter().map(topology).collect(),
-            preferred: places.preferred.iter().map(topology).collect(),
+            preferred: places.preferred().map(topology).collect(),
         }),
         mutable_parameters: wanted.mutable_parameters.clone(),
     }

@@ -1,1 +1,5 @@
 //! Room report.
+
+pub mod log;
+pub mod reasons;
+pub mod metrics;

@@ -6,8 +6,10 @@
 //!   back as events never start a second deletion (weak point W32);
 //! - attachments are counted by volume name, so that no deletion scans them (W17).
 
-use super::{delete, finalizer, ownership};
-use crate::model::meta::MetaExt;
+use super::attachments::{self, Attachments};
+use super::finalizer::{self, Upkeep};
+use super::{delete, ownership};
+use crate::model::meta::{MetaExt, is_older};
 use crate::model::{Driver, Volume};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,10 +33,7 @@ pub struct Book(Mutex<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     held: BTreeMap<String, HeldVolume>,
-    /// Volume object name to the nodes it is attached to, by attachment name.
-    attached: BTreeMap<String, BTreeMap<String, String>>,
-    /// Attachment name to volume object name.
-    attachments: BTreeMap<String, String>,
+    attachments: Attachments,
     /// UIDs of volume objects whose storage is gone.
     storage_gone: BTreeSet<String>,
     /// When the last "still attached" event of a volume was written.
@@ -57,10 +56,14 @@ impl Book {
     pub fn notice(&self, volume: Volume, live: bool, driver: &Driver, now: Instant) -> Noticed {
         let name = volume.metadata.name().to_owned();
         let mut inner = self.lock();
+        let older = |old: &HeldVolume| is_older(volume.metadata.version(), old.volume.metadata.version());
+        if inner.held.get(&name).is_some_and(older) {
+            return Noticed::Nothing;
+        }
         if !ownership::is_ours(&volume, driver) {
             return inner.leave(&name);
         }
-        let due = finalizer::upkeep(&volume).is_some() || delete::should_delete(&volume);
+        let due = finalizer::upkeep(&volume) != Upkeep::Keep || delete::should_delete(&volume);
         if !due && volume.phase() == "Bound" {
             return inner.leave(&name);
         }
@@ -110,32 +113,24 @@ impl Book {
 
     /// Takes in an attachment.
     pub fn attached(&self, attachment: &str, volume: &str, node: &str) {
-        let mut inner = self.lock();
-        inner.attachments.insert(attachment.to_owned(), volume.to_owned());
-        inner.attached.entry(volume.to_owned()).or_default().insert(attachment.to_owned(), node.to_owned());
+        self.lock().attachments.add(attachment, volume, node);
     }
 
-    /// An attachment is gone; the volume name if nothing else attaches it and it is held, to wake it (W18).
-    pub fn detached(&self, attachment: &str) -> Option<String> {
+    /// An attachment is gone; the volume's name if nothing else attaches it and it is held, to wake it (W18).
+    pub fn detached(&self, attachment: u64) -> Option<String> {
         let mut inner = self.lock();
         let volume = inner.attachments.remove(attachment)?;
-        let rest = inner.attached.get_mut(&volume)?;
-        rest.remove(attachment);
-        if !rest.is_empty() {
-            return None;
-        }
-        inner.attached.remove(&volume);
-        inner.held.contains_key(&volume).then_some(volume)
+        inner.held.keys().find(|name| attachments::hash(name) == volume).cloned()
     }
 
-    /// Names of all attachments, for the sweep at the end of a list.
-    pub fn attachments(&self) -> Vec<String> {
-        self.lock().attachments.keys().cloned().collect()
+    /// Keys of all attachments, for the sweep at the end of a list.
+    pub fn attachment_keys(&self) -> BTreeSet<u64> {
+        self.lock().attachments.keys().collect()
     }
 
     /// A node that the volume is still attached to.
     pub fn attached_to(&self, volume: &str) -> Option<String> {
-        self.lock().attached.get(volume)?.values().next().cloned()
+        self.lock().attachments.node_of(volume).map(str::to_owned)
     }
 
     /// Whether the "still attached" event of this volume is due: at most one a minute (field fault U01).

@@ -18,7 +18,7 @@ impl ClaimRoom {
             Ok(CreateReply::NoVolume) => Reply::NoVolume,
             Err(error) => Reply::Failed(error),
         };
-        match settle(&attempt, reply) {
+        match settle(&attempt, &reply) {
             Settled::Created(made) => {
                 let made = Arc::new(made);
                 self.book.set(uid, Creation::Created(Arc::clone(&made)));
@@ -86,8 +86,8 @@ impl ClaimRoom {
 
     fn attempt_failed(&self, attempt: &Attempt, text: String) {
         let facts = &attempt.facts;
-        let source = self.book.claim(&facts.claim_uid).map_or(String::new(), |claim| source_kind(&claim).to_owned());
-        self.metrics.provision_failed(&facts.storage_class_name, &source);
+        let source = self.book.claim(&facts.claim.uid).map_or(String::new(), |claim| source_kind(&claim).to_owned());
+        self.metrics.provision_failed(&facts.class_name, &source);
         self.report_failure(&Failure { facts: EventSubject::Facts(facts), text });
     }
 }

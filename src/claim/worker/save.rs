@@ -1,8 +1,9 @@
 //! Saves the volume object of a volume that exists.
 
 use super::{ClaimRoom, EventSubject, Failure, Next, regarding, source_kind};
+use crate::claim::existing::{Existing, compare};
 use crate::claim::unresolved::{Creation, Discard, Made};
-use crate::claim::volume::{self, Existing};
+use crate::claim::volume;
 use crate::kube_api::error::{ApiError, ApiErrorKind};
 use crate::kube_api::objects::Path;
 use crate::report::reasons;
@@ -14,15 +15,20 @@ impl ClaimRoom {
     /// Posts the volume object. `began` is when the driver was asked, for the duration metric.
     pub(super) async fn save(&self, uid: &str, made: &Made, began: Instant) -> Next {
         let facts = &made.attempt.facts;
-        let object = match volume::persistent_volume(facts, &made.volume, &self.identity) {
-            Ok(object) => object,
-            Err(refusal) => return self.refused_for_good(uid, made, refusal.to_string()).await,
-        };
+        let mut object = volume::persistent_volume(facts, &made.volume, &self.identity);
+        if facts.migrated {
+            // A volume that cannot be described in the former plug-in's terms is deleted again (weak point W14).
+            match self.surroundings.to_in_tree(&object) {
+                Ok(translated) => object = translated,
+                Err(why) => return self.refused_for_good(uid, made, why).await,
+            }
+        }
         match self.objects.create(&Path::core("persistentvolumes"), &object).await {
             Ok(_) => self.saved(uid, made, began),
             Err(error) if error.kind == ApiErrorKind::AlreadyExists => self.compare(uid, made, &object, began).await,
             Err(error) if error.kind.is_final_refusal() => {
-                self.refused_for_good(uid, made, format!("volume object {} is refused: {error}", facts.volume_name)).await
+                self.refused_for_good(uid, made, format!("volume object {} is refused: {error}", facts.volume_name))
+                    .await
             }
             Err(error) => self.save_later(made, &error),
         }
@@ -38,9 +44,9 @@ impl ClaimRoom {
             Err(error) if error.kind == ApiErrorKind::NotFound => return Next::Retry,
             Err(error) => return self.save_later(made, &error),
         };
-        match volume::compare(&existing, wanted) {
+        match compare(&existing, wanted) {
             Existing::Same => self.saved(uid, made, began),
-            Existing::SameStorageOtherClaim => {
+            Existing::SameStorage => {
                 // The storage belongs to that volume object: deleting it would destroy somebody's data.
                 self.book.clear(uid);
                 self.save_failed(
@@ -53,7 +59,7 @@ impl ClaimRoom {
                 );
                 Next::Retry
             }
-            Existing::Other => {
+            Existing::OtherStorage => {
                 let text = format!(
                     "a volume object named {} exists with another volume behind it: delete it or use another \
                      --volume-name-prefix",
@@ -66,11 +72,7 @@ impl ClaimRoom {
 
     /// The API will never take this volume object: tell, and delete the volume (W7).
     async fn refused_for_good(&self, uid: &str, made: &Made, text: String) -> Next {
-        let discard = Arc::new(Discard {
-            volume_id: made.volume.id.clone(),
-            secrets: made.attempt.request.secrets.clone(),
-            facts: made.attempt.facts.clone(),
-        });
+        let discard = Arc::new(Discard::of(&made.attempt, &made.volume.id));
         self.book.set(uid, Creation::Discarding(Arc::clone(&discard)));
         self.save_failed(made, text);
         self.discard(uid, &discard).await
@@ -81,11 +83,11 @@ impl ClaimRoom {
         let claim = self.book.claim(uid);
         self.book.saved(uid, &facts.volume_name);
         let source = claim.as_ref().map_or("", |claim| source_kind(claim));
-        self.metrics.provision_ok(&facts.storage_class_name, source, began.elapsed().as_secs_f64());
+        self.metrics.provision_ok(&facts.class_name, source, began.elapsed().as_secs_f64());
         self.recorder.normal(
             &regarding(&EventSubject::Facts(facts)),
             reasons::PROVISIONING_SUCCEEDED,
-            format!("Successfully provisioned volume {}", facts.volume_name),
+            &format!("Successfully provisioned volume {}", facts.volume_name),
         );
         Next::Done
     }
@@ -103,8 +105,8 @@ impl ClaimRoom {
 
     fn save_failed(&self, made: &Made, text: String) {
         let facts = &made.attempt.facts;
-        let source = self.book.claim(&facts.claim_uid).map_or(String::new(), |claim| source_kind(&claim).to_owned());
-        self.metrics.provision_failed(&facts.storage_class_name, &source);
+        let source = self.book.claim(&facts.claim.uid).map_or(String::new(), |claim| source_kind(&claim).to_owned());
+        self.metrics.provision_failed(&facts.class_name, &source);
         self.report_failure(&Failure { facts: EventSubject::Facts(facts), text });
     }
 }
