@@ -124,7 +124,7 @@ fn dump(file: &FileDescriptor) -> Value {
         .extension
         .iter()
         .map(|x| {
-            let mut shape = raw_field(x, json!({}));
+            let mut shape = raw_field(x, &json!({}));
             shape["extends"] = json!(x.extendee());
             (x.name().to_owned(), shape)
         })
@@ -158,7 +158,7 @@ fn message(of: &MessageDescriptor, messages: &mut Map<String, Value>, enums: &mu
 }
 
 fn field(of: &FieldDescriptor) -> Value {
-    let mut shape = raw_field(of.field_descriptor_proto(), options(&of.options()));
+    let mut shape = raw_field(of.field_descriptor_proto(), &options(&of.options()));
     if let Some(oneof) = of.containing_oneof() {
         shape["oneof"] = json!(oneof.name());
     }
@@ -168,7 +168,7 @@ fn field(of: &FieldDescriptor) -> Value {
     shape
 }
 
-fn raw_field(raw: &prost_reflect::prost_types::FieldDescriptorProto, options: Value) -> Value {
+fn raw_field(raw: &prost_reflect::prost_types::FieldDescriptorProto, options: &Value) -> Value {
     json!({
         "number": raw.number(), "label": Label::as_str_name(&raw.label()), "type": Type::as_str_name(&raw.r#type()),
         "type_name": raw.type_name(), "json_name": raw.json_name(), "options": options,

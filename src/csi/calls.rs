@@ -4,7 +4,7 @@
 //! - one deadline per call, told to the driver and enforced here, also when the transport hangs;
 //! - a call ends with an answer in our words or with a [`CallError`] that says whether the driver itself spoke
 //!   ([`super::failure`]); nothing is retried here;
-//! - each call is reported to the [`CallObserver`] once, and shown at log level 5 without secrets ([`super::redact`]);
+//! - each call that ends is reported to the [`CallObserver`] once, and shown at log level 5 without secrets ([`super::redact`]);
 //! - dropping a call's future abandons it, which is no answer: the caller keeps its knowledge as it was.
 
 use super::channel::Transport;
@@ -182,3 +182,6 @@ where
     client.ready().await.map_err(Status::from_error)?;
     client.unary(request, path, ProstCodec::default()).await
 }
+
+#[cfg(test)]
+mod tests;

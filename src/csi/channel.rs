@@ -21,6 +21,9 @@ use tracing::{info, warn};
 
 /// Longest path that a Unix socket address holds on Linux: 108 bytes with the final zero.
 const LONGEST_PATH: usize = 107;
+/// Most bytes of headers or trailers that are read, as in Go. The HTTP library's own 16 KiB would turn a wordy refusal of
+/// the driver into a failure of our side, and a final answer into an open one.
+const LARGEST_HEADERS_BYTES: u32 = 16 * 1024 * 1024;
 
 type Inner = BoxCloneSyncService<Request<Body>, Response<Body>, BoxError>;
 
@@ -103,11 +106,11 @@ pub fn connect_lazily(path: PathBuf) -> Connection {
     let (losses, watcher) = watch::channel(0);
     let dialler = Dialler { path: path.into(), losses: Arc::new(losses), connected: Arc::new(Mutex::new(false)) };
     // The authority that Go clients send over Unix sockets; some servers check it.
-    let channel =
-        Endpoint::from_static("http://localhost").connect_with_connector_lazy(tower::service_fn(move |_: Uri| {
-            let dialler = dialler.clone();
-            async move { dialler.dial().await.map(TokioIo::new) }
-        }));
+    let endpoint = Endpoint::from_static("http://localhost").http2_max_header_list_size(LARGEST_HEADERS_BYTES);
+    let channel = endpoint.connect_with_connector_lazy(tower::service_fn(move |_: Uri| {
+        let dialler = dialler.clone();
+        async move { dialler.dial().await.map(TokioIo::new) }
+    }));
     Connection { transport: Transport::new(channel), losses: watcher }
 }
 

@@ -14,6 +14,8 @@ mod failure;
 pub mod identity;
 pub mod proto;
 pub mod redact;
+#[cfg(test)]
+mod scripted;
 mod witness;
 
 pub use calls::{CallObserver, Calls, NameError};
