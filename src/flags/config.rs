@@ -174,16 +174,16 @@ pub(super) fn resolve(arguments: Arguments, version: String, around: &Surroundin
     let log = logging::resolve(logging)?;
     let (gates, mut warnings) =
         gates::resolve(&connection.feature_gates).map_err(|error| Exit::new(255, error.to_string()))?;
-    let node = rules::node_deployment(node, around)?;
+    let node = rules::node_deployment(&node, around)?;
     let GeneralFlags { version: version_asked } = general;
     if version_asked {
         return Ok(Parsed::Version(version));
     }
     warnings.extend(rules::positional_warning(&positional));
     let http = rules::http(http, leader.leader_election, &mut warnings)?;
-    let (capacity, capacity_limit) = rules::capacity(capacity, around, &mut warnings)?;
+    let (capacity, capacity_limit) = rules::capacity(&capacity, around, &mut warnings)?;
     let (csi_address, timeout, connect) = connection_part(connection, capacity_limit, around)?;
-    let work = work::resolve(provisioning, &gates, &mut warnings)?;
+    let work = work::resolve(provisioning, gates, &mut warnings)?;
     let leader = leader::resolve(leader, around)?;
     if leader.is_some() && node.is_some() {
         warnings.push(leader::ONE_LEADER_FOR_ALL_NODES.to_owned());

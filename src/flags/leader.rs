@@ -82,8 +82,8 @@ fn label(key: &str, value: &str) -> Result<(), Exit> {
         return Ok(());
     }
     let why = "the API server would refuse the Lease because of this label";
-    let allowed = "keys and values of up to 63 letters, digits, '-', '_' and '.' that begin and end with a letter or digit; \
-                   a key may have a DNS name and '/' in front";
+    let allowed = "keys and values of up to 63 letters, digits, '-', '_' and '.' that begin and end with a letter or \
+                   digit; a key may have a DNS name and '/' in front";
     Err(Exit::bad_value("leader-election-labels", &format!("{key}:{value}"), why, allowed, "app:csi"))
 }
 

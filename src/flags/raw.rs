@@ -40,6 +40,7 @@ macro_rules! flag_groups {
             #[doc = $title]
             #[derive(Clone, Debug, PartialEq)]
             #[allow(clippy::struct_excessive_bools, reason = "one field per flag")]
+            #[allow(clippy::doc_markdown, reason = "the documentation is the help text")]
             pub struct $Group { $(#[doc = $help] pub $field: $Type,)* }
 
             impl Default for $Group {
@@ -162,7 +163,7 @@ flag_groups! {
 
     durable: DurableFlags = "Safety of unfinished creations (not in the Go sidecar)" {
         durable_intent: DurableIntent = DurableIntent::Off, "durable-intent", "uncertain",
-            "Write down what may exist in the backend, so that a restart or a new leader does not leak it: off, uncertain (after an unclear answer) or always (before each first call).";
+            "Write down which volumes may exist, so that a restart leaks none: after unclear answers, or always.";
         durable_intent_namespace: String = String::new(), "durable-intent-namespace", "kube-system",
             "Namespace of the ConfigMaps that hold it; empty takes the pod's own.";
     }
@@ -182,7 +183,7 @@ flag_groups! {
         verbosity: Level = Level(0), "v", "5",
             "Verbosity, also written -v5 or -v 5. 5 shows every call to the driver, secrets removed.";
         vmodule: Vec<Vmodule> = Vec::new(), "vmodule", "lease=5,claim/*=3",
-            "Verbosity of single source files, text format only. A pattern with a slash is matched against room and file. Repeated use adds up.";
+            "Verbosity of single source files (with a slash: folder and file), text format only. Repeated use adds up.";
         logging_format: String = "text".to_owned(), "logging-format", "json",
             "text or json, both on stderr.";
         log_flush_frequency: GoDuration = GoDuration::from_secs(5), "log-flush-frequency", "5s",

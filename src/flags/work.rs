@@ -14,7 +14,7 @@ const SAFE_UUID_LENGTH: i32 = 12;
 ///
 /// # Errors
 /// Exit code 2 for a value that cannot work.
-pub(super) fn resolve(flags: ProvisioningFlags, gates: &Gates, warnings: &mut Vec<String>) -> Result<WorkConfig, Exit> {
+pub(super) fn resolve(flags: ProvisioningFlags, gates: Gates, warnings: &mut Vec<String>) -> Result<WorkConfig, Exit> {
     let ProvisioningFlags {
         volume_name_prefix,
         volume_name_uuid_length,
