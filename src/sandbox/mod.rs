@@ -1,1 +1,6 @@
-//! Room sandbox.
+//! A whole storage control plane in one process: what a claim meets, without a cluster.
+//!
+//! It imports only the wire types of the driver interface, so that it stays an independent judge of the sidecar.
+
+pub mod cli;
+pub mod driver;

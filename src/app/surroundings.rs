@@ -1,0 +1,93 @@
+//! What one room needs to know of another, handed over here because rooms do not import each other.
+
+use crate::claim;
+use crate::claim::refusal::{Refusal, cut};
+use crate::migration;
+use crate::model::driver::DriverCell;
+use crate::model::grant::Grant;
+use crate::model::meta::MetaExt;
+use crate::model::{Accessibility, Claim, Class, Driver, Options, Volume};
+use crate::topology::requirement::{Wanted, requirement};
+use crate::topology::watching::SharedNodes;
+use crate::volume;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// What the claim room asks.
+pub struct ForClaims {
+    /// Volume objects that are not Bound yet.
+    pub volumes: Arc<volume::book::Book>,
+    /// Places of the cluster.
+    pub nodes: SharedNodes,
+    /// The driver.
+    pub driver: DriverCell,
+    /// Settings.
+    pub options: Options,
+}
+
+impl claim::worker::Surroundings for ForClaims {
+    fn existing_volume(&self, name: &str) -> Option<String> {
+        self.volumes.claim_of(name)
+    }
+
+    fn accessibility(&self, claim: &Claim, class: &Class) -> Result<Option<Accessibility>, Refusal> {
+        if !self.driver.get().can.accessibility_constraints || !self.options.topology {
+            return Ok(None);
+        }
+        let wanted = Wanted {
+            claim_name: claim.metadata.name(),
+            selected_node: claim.selected_node(),
+            allowed: &class.allowed_topologies,
+            strict: self.options.strict_topology,
+            immediate: self.options.immediate_topology,
+        };
+        requirement(&wanted, &mut self.nodes.lock()).map_err(|fault| {
+            if fault.needs_other_node() {
+                Refusal::SelectedNodeUnknown { node: cut(wanted.selected_node) }
+            } else {
+                Refusal::TopologyImpossible { why: fault.to_string() }
+            }
+        })
+    }
+
+    fn translate_class(&self, class: &Class, driver: &Driver) -> Result<Option<Class>, Refusal> {
+        if driver.in_tree_name.as_deref() != Some(&class.provisioner) {
+            return Ok(None);
+        }
+        migration::translate_class(class).map(Some).map_err(|error| Refusal::ClassNotTranslatable {
+            class: cut(class.metadata.name()),
+            why: error.to_string(),
+        })
+    }
+
+    fn to_in_tree(&self, volume: &Value) -> Result<Value, String> {
+        migration::volume_to_in_tree(volume).map_err(|error| error.to_string())
+    }
+
+    fn grants(&self, _namespace: &str) -> Vec<Grant> {
+        Vec::new()
+    }
+}
+
+/// What the volume room asks.
+pub struct ForVolumes {
+    /// Storage classes.
+    pub classes: Arc<claim::classes::Classes>,
+    /// The driver.
+    pub driver: DriverCell,
+}
+
+impl volume::worker::Surroundings for ForVolumes {
+    fn class(&self, name: &str) -> Option<Arc<Class>> {
+        let class = self.classes.get(name)?;
+        if self.driver.get().in_tree_name.as_deref() != Some(&class.provisioner) {
+            return Some(class);
+        }
+        migration::translate_class(&class).ok().map(Arc::new)
+    }
+
+    fn to_csi(&self, volume: &Value) -> Result<Volume, String> {
+        let translated = migration::volume_to_csi(volume).map_err(|error| error.to_string())?;
+        serde_json::from_value(translated).map_err(|error| error.to_string())
+    }
+}
