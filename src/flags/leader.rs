@@ -10,9 +10,14 @@ use super::{Exit, Surroundings, rules};
 use std::time::Duration;
 
 /// Leader election and node deployment together. The Go sidecar runs that, so it is not refused.
-pub(super) const ONE_LEADER_FOR_ALL_NODES: &str = "--leader-election and --node-deployment are both set: all nodes \
+const ONE_LEADER_FOR_ALL_NODES: &str = "--leader-election and --node-deployment are both set: all nodes \
     share one Lease, so every node but one stays idle and its volumes are never provisioned; take --leader-election \
     out";
+
+/// The line about both together, if they are.
+pub(super) fn conflict_warning(leader_election: bool, node_deployment: bool) -> Option<String> {
+    (leader_election && node_deployment).then(|| ONE_LEADER_FOR_ALL_NODES.to_owned())
+}
 
 /// Checks the leader election flags; none if it is off.
 ///

@@ -27,7 +27,7 @@ mod work;
 
 pub use config::{
     CapacityConfig, Config, ConnectConfig, DurableIntent, HttpConfig, LeaderConfig, Limit, NodeDeploymentConfig,
-    OwnerConfig, WorkConfig,
+    OwnerConfig,
 };
 
 /// The program's name when the caller passes no arguments at all.

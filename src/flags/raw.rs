@@ -41,6 +41,7 @@ macro_rules! flag_groups {
             #[derive(Clone, Debug, PartialEq)]
             #[allow(clippy::struct_excessive_bools, reason = "one field per flag")]
             #[allow(clippy::doc_markdown, reason = "the documentation is the help text")]
+            #[allow(clippy::struct_field_names, reason = "fields are named like their flags")]
             pub struct $Group { $(#[doc = $help] pub $field: $Type,)* }
 
             impl Default for $Group {
@@ -80,7 +81,7 @@ flag_groups! {
         master: String = String::new(), "master", "https://10.0.0.1:6443",
             "URL of the API server, for use outside of a cluster.";
         kube_api_qps: Rate = Rate(5.0), "kube-api-qps", "5",
-            "Requests per second to the API server. Events and the Lease have budgets of the same size for themselves.";
+            "Requests per second to the API server. Events have a budget of the same size for themselves.";
         kube_api_burst: i64 = 10, "kube-api-burst", "10",
             "Requests that may be sent at once before --kube-api-qps holds.";
         feature_gates: GateSwitches = GateSwitches::new(), "feature-gates", "Topology=true",

@@ -1,7 +1,7 @@
 //! Without flags the sidecar runs as the Go one does without flags.
 
 use super::super::raw::{Raw, SPECS};
-use super::super::{Config, ConnectConfig, DurableIntent, Limit, WorkConfig};
+use super::super::{Config, ConnectConfig, DurableIntent, Limit};
 use super::config;
 use crate::model::Options;
 use crate::report::log::{Format, LogConfig};
@@ -18,14 +18,12 @@ fn no_flags_give_the_go_defaults() {
             capacity_limit: Limit { qps: 1.0, burst: 5 },
         },
         timeout: Duration::from_secs(10),
-        work: WorkConfig {
-            options: Options::default(),
-            retry_start: Duration::from_secs(1),
-            retry_max: Duration::from_mins(5),
-            worker_threads: 100,
-            cloning_protection_threads: 1,
-            snapshot_sweep_interval: Some(Duration::from_mins(5)),
-        },
+        options: Options::default(),
+        retry_start: Duration::from_secs(1),
+        retry_max: Duration::from_mins(5),
+        worker_threads: 100,
+        cloning_protection_threads: 1,
+        snapshot_sweep_interval: Some(Duration::from_mins(5)),
         leader: None,
         http: None,
         log: LogConfig { verbosity: 0, vmodule: Vec::new(), format: Format::Text, flush: Duration::from_secs(5) },

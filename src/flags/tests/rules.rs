@@ -11,9 +11,9 @@ use std::time::Duration;
 #[test]
 fn kubeconfig_variable_overrides_the_flag() {
     let flag = "--kubeconfig=/flag";
-    assert_eq!(config(&[flag]).connect.kubeconfig.as_deref(), Some("/flag"));
-    assert_eq!(config_in(&[flag], &[("KUBECONFIG", "/env")]).connect.kubeconfig.as_deref(), Some("/env"));
-    assert_eq!(config_in(&[flag], &[("KUBECONFIG", "")]).connect.kubeconfig.as_deref(), Some("/flag"));
+    assert_eq!(config(&[flag]).connect.kubeconfig, Some("/flag".into()));
+    assert_eq!(config_in(&[flag], &[("KUBECONFIG", "/env")]).connect.kubeconfig, Some("/env".into()));
+    assert_eq!(config_in(&[flag], &[("KUBECONFIG", "")]).connect.kubeconfig, Some("/flag".into()));
 }
 
 #[test]
@@ -161,8 +161,8 @@ fn leader_election_with_node_deployment_runs_and_is_warned_of() {
 
 #[test]
 fn sweep_interval_of_zero_or_less_is_no_sweep() {
-    assert_eq!(config(&["--snapshot-orphan-sweep-interval=0"]).work.snapshot_sweep_interval, None);
-    assert_eq!(config(&["--snapshot-orphan-sweep-interval=-1m"]).work.snapshot_sweep_interval, None);
+    assert_eq!(config(&["--snapshot-orphan-sweep-interval=0"]).snapshot_sweep_interval, None);
+    assert_eq!(config(&["--snapshot-orphan-sweep-interval=-1m"]).snapshot_sweep_interval, None);
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn release_on_stop_ends_only_by_its_own_gate() {
 
 #[test]
 fn all_alpha_switches_cross_namespace_sources_unless_named() {
-    let cross = |gates: &str| config(&[&format!("--feature-gates={gates}")]).work.options.cross_namespace_source;
+    let cross = |gates: &str| config(&[&format!("--feature-gates={gates}")]).options.cross_namespace_source;
     assert!(cross("AllAlpha=true"));
     assert!(!cross("AllAlpha=true,CrossNamespaceVolumeDataSource=false"));
     assert!(!cross("AllBeta=true"));
@@ -185,7 +185,7 @@ fn all_alpha_switches_cross_namespace_sources_unless_named() {
 #[test]
 fn attributes_class_on_the_command_line_is_marked_explicit() {
     let config = config(&["--feature-gates=VolumeAttributesClass=true"]);
-    assert!(config.attributes_class_set_explicitly && config.work.options.attributes_class);
+    assert!(config.attributes_class_set_explicitly && config.options.attributes_class);
 }
 
 #[test]
@@ -198,19 +198,19 @@ fn gates_of_the_api_server_library_start_with_a_warning() {
 fn short_names_are_warned_of() {
     assert_eq!(config(&["--volume-name-uuid-length=11"]).warnings.len(), 1);
     assert_eq!(config(&["--volume-name-uuid-length=12"]).warnings.len(), 0);
-    assert_eq!(config(&["--volume-name-uuid-length=32"]).work.options.volume_name_uuid_length, 32);
+    assert_eq!(config(&["--volume-name-uuid-length=32"]).options.volume_name_uuid_length, 32);
 }
 
 #[test]
 fn empty_name_prefix_starts_with_a_warning() {
     let config = config(&["--volume-name-prefix="]);
-    assert_eq!((config.work.options.volume_name_prefix.as_str(), config.warnings.len()), ("", 1));
+    assert_eq!((config.options.volume_name_prefix.as_str(), config.warnings.len()), ("", 1));
 }
 
 #[test]
 fn no_clone_protection_workers_count_as_one() {
     let config = config(&["--cloning-protection-threads=0"]);
-    assert_eq!((config.work.cloning_protection_threads, config.warnings.len()), (1, 1));
+    assert_eq!((config.cloning_protection_threads, config.warnings.len()), (1, 1));
 }
 
 #[test]

@@ -32,88 +32,90 @@ fn every_flag_changes_only_its_own_field() {
     }
 }
 
+/// Flag, text, and the value as shown; none = refused.
+const VALUES: &[(&str, &str, Option<&str>)] = &[
+    ("timeout", "0", Some("0s")),
+    ("timeout", "+5s", Some("5s")),
+    ("timeout", ".5s", Some("500ms")),
+    ("timeout", "1.s", Some("1s")),
+    ("timeout", "1h1h", Some("2h0m0s")),
+    ("timeout", "1\u{b5}s", Some("1\u{b5}s")),
+    ("timeout", "1\u{3bc}s", Some("1\u{b5}s")),
+    ("timeout", "9223372036854775807ns", Some("2562047h47m16.854775807s")),
+    ("timeout", "-9223372036854775808ns", Some("-2562047h47m16.854775808s")),
+    ("timeout", "9223372036854775808ns", None),
+    ("timeout", "5", None),
+    ("timeout", "", None),
+    ("timeout", "-", None),
+    ("timeout", ".s", None),
+    ("timeout", "1e3s", None),
+    ("timeout", "1d", None),
+    ("worker-threads", "0x10", Some("16")),
+    ("worker-threads", "1_000", Some("1000")),
+    ("worker-threads", "0b11", Some("3")),
+    ("worker-threads", "010", Some("8")),
+    ("worker-threads", "0_1", Some("1")),
+    ("worker-threads", "0", Some("0")),
+    ("worker-threads", "18446744073709551615", Some("18446744073709551615")),
+    ("worker-threads", "18446744073709551616", None),
+    ("worker-threads", "-1", None),
+    ("worker-threads", "+5", None),
+    ("worker-threads", "09", None),
+    ("worker-threads", "0x", None),
+    ("worker-threads", "1__0", None),
+    ("worker-threads", "_1", None),
+    ("kube-api-burst", "-0x10", Some("-16")),
+    ("kube-api-burst", "+3", Some("3")),
+    ("kube-api-burst", "99999999999", Some("99999999999")),
+    ("kube-api-burst", "--3", None),
+    ("kube-api-qps", "1e3", Some("1000")),
+    ("kube-api-qps", "inf", Some("inf")),
+    ("kube-api-qps", "1_0", Some("10")),
+    ("kube-api-qps", "+1.5", Some("1.5")),
+    ("kube-api-qps", ".5", Some("0.5")),
+    ("kube-api-qps", "5.", Some("5")),
+    ("kube-api-qps", "1e400", None),
+    ("kube-api-qps", "1_", None),
+    ("kube-api-qps", "NaN", None),
+    ("kube-api-qps", "fast", None),
+    ("kube-api-capacity-qps", "1e38", Some("100000000000000000000000000000000000000")),
+    ("kube-api-capacity-qps", "1e39", None),
+    ("strict-topology", "T", Some("true")),
+    ("strict-topology", "0", Some("false")),
+    ("strict-topology", "tRUE", None),
+    ("strict-topology", "", None),
+    ("v", "2147483647", Some("2147483647")),
+    ("v", "2147483648", None),
+    ("v", "0x5", None),
+    ("v", "-1", None),
+    ("v", "", None),
+    ("feature-gates", " Topology = T ,", Some("Topology=true")),
+    ("feature-gates", ",", Some("")),
+    ("feature-gates", "Topology", None),
+    ("feature-gates", "Topology=true=false", None),
+    ("leader-election-labels", " a : b ,c:", Some("a:b,c:")),
+    ("leader-election-labels", "a:b,", None),
+    ("leader-election-labels", "a:b:c", None),
+    ("leader-election-labels", "", None),
+    ("vmodule", "a=1,,b=2,", Some("a=1,b=2")),
+    ("vmodule", "", Some("")),
+    ("vmodule", "[=1", Some("[=1")),
+    ("vmodule", "a", None),
+    ("vmodule", "=1", None),
+    ("vmodule", "a=-1", None),
+    ("log-text-info-buffer-size", "0Ki", Some("0Ki")),
+    ("log-text-info-buffer-size", "1e3", Some("1e3")),
+    ("log-text-info-buffer-size", "x", None),
+    ("log-text-info-buffer-size", "", None),
+    ("log-text-info-buffer-size", "1.2.3", None),
+    ("durable-intent", "always", Some("always")),
+    ("durable-intent", "sometimes", None),
+];
+
 #[test]
 fn values_are_read_as_go_reads_them() {
-    let cases = [
-        ("timeout", "0", Some("0s")),
-        ("timeout", "+5s", Some("5s")),
-        ("timeout", ".5s", Some("500ms")),
-        ("timeout", "1.s", Some("1s")),
-        ("timeout", "1h1h", Some("2h0m0s")),
-        ("timeout", "1\u{b5}s", Some("1\u{b5}s")),
-        ("timeout", "1\u{3bc}s", Some("1\u{b5}s")),
-        ("timeout", "9223372036854775807ns", Some("2562047h47m16.854775807s")),
-        ("timeout", "-9223372036854775808ns", Some("-2562047h47m16.854775808s")),
-        ("timeout", "9223372036854775808ns", None),
-        ("timeout", "5", None),
-        ("timeout", "", None),
-        ("timeout", "-", None),
-        ("timeout", ".s", None),
-        ("timeout", "1e3s", None),
-        ("timeout", "1d", None),
-        ("worker-threads", "0x10", Some("16")),
-        ("worker-threads", "1_000", Some("1000")),
-        ("worker-threads", "0b11", Some("3")),
-        ("worker-threads", "010", Some("8")),
-        ("worker-threads", "0_1", Some("1")),
-        ("worker-threads", "0", Some("0")),
-        ("worker-threads", "18446744073709551615", Some("18446744073709551615")),
-        ("worker-threads", "18446744073709551616", None),
-        ("worker-threads", "-1", None),
-        ("worker-threads", "+5", None),
-        ("worker-threads", "09", None),
-        ("worker-threads", "0x", None),
-        ("worker-threads", "1__0", None),
-        ("worker-threads", "_1", None),
-        ("kube-api-burst", "-0x10", Some("-16")),
-        ("kube-api-burst", "+3", Some("3")),
-        ("kube-api-burst", "99999999999", Some("99999999999")),
-        ("kube-api-burst", "--3", None),
-        ("kube-api-qps", "1e3", Some("1000")),
-        ("kube-api-qps", "inf", Some("inf")),
-        ("kube-api-qps", "1_0", Some("10")),
-        ("kube-api-qps", "+1.5", Some("1.5")),
-        ("kube-api-qps", ".5", Some("0.5")),
-        ("kube-api-qps", "5.", Some("5")),
-        ("kube-api-qps", "1e400", None),
-        ("kube-api-qps", "1_", None),
-        ("kube-api-qps", "NaN", None),
-        ("kube-api-qps", "fast", None),
-        ("kube-api-capacity-qps", "1e38", Some("100000000000000000000000000000000000000")),
-        ("kube-api-capacity-qps", "1e39", None),
-        ("strict-topology", "T", Some("true")),
-        ("strict-topology", "0", Some("false")),
-        ("strict-topology", "tRUE", None),
-        ("strict-topology", "", None),
-        ("v", "2147483647", Some("2147483647")),
-        ("v", "2147483648", None),
-        ("v", "0x5", None),
-        ("v", "-1", None),
-        ("v", "", None),
-        ("feature-gates", " Topology = T ,", Some("Topology=true")),
-        ("feature-gates", ",", Some("")),
-        ("feature-gates", "Topology", None),
-        ("feature-gates", "Topology=true=false", None),
-        ("leader-election-labels", " a : b ,c:", Some("a:b,c:")),
-        ("leader-election-labels", "a:b,", None),
-        ("leader-election-labels", "a:b:c", None),
-        ("leader-election-labels", "", None),
-        ("vmodule", "a=1,,b=2,", Some("a=1,b=2")),
-        ("vmodule", "", Some("")),
-        ("vmodule", "[=1", Some("[=1")),
-        ("vmodule", "a", None),
-        ("vmodule", "=1", None),
-        ("vmodule", "a=-1", None),
-        ("log-text-info-buffer-size", "0Ki", Some("0Ki")),
-        ("log-text-info-buffer-size", "1e3", Some("1e3")),
-        ("log-text-info-buffer-size", "x", None),
-        ("log-text-info-buffer-size", "", None),
-        ("log-text-info-buffer-size", "1.2.3", None),
-        ("durable-intent", "always", Some("always")),
-        ("durable-intent", "sometimes", None),
-    ];
-    for (name, value, expected) in cases {
-        assert_eq!(shown(name, value).as_deref(), expected, "--{name}={value}");
+    for (name, value, expected) in VALUES {
+        assert_eq!(shown(name, value).as_deref(), *expected, "--{name}={value}");
     }
 }
 
@@ -126,7 +128,7 @@ fn verbosity_is_read_in_all_spellings() {
 
 #[test]
 fn value_may_be_the_next_argument_even_with_a_dash() {
-    assert_eq!(config(&["--volume-name-uuid-length", "-1"]).work.options.volume_name_uuid_length, -1);
+    assert_eq!(config(&["--volume-name-uuid-length", "-1"]).options.volume_name_uuid_length, -1);
 }
 
 #[test]
@@ -137,7 +139,7 @@ fn last_value_of_a_flag_wins() {
 #[test]
 fn feature_gates_merge_over_repeated_use() {
     let options =
-        config(&["--feature-gates=Topology=false", "--feature-gates=CrossNamespaceVolumeDataSource=true"]).work.options;
+        config(&["--feature-gates=Topology=false", "--feature-gates=CrossNamespaceVolumeDataSource=true"]).options;
     assert_eq!((options.topology, options.cross_namespace_source), (false, true));
 }
 
@@ -150,18 +152,18 @@ fn labels_merge_over_repeated_use() {
 
 #[test]
 fn switch_alone_means_true() {
-    assert!(config(&["--strict-topology"]).work.options.strict_topology);
+    assert!(config(&["--strict-topology"]).options.strict_topology);
 }
 
 #[test]
 fn switch_with_equals_false_is_off() {
-    assert!(!config(&["--immediate-topology=false"]).work.options.immediate_topology);
+    assert!(!config(&["--immediate-topology=false"]).options.immediate_topology);
 }
 
 #[test]
 fn word_behind_a_switch_is_ignored_and_named_in_one_warning() {
     let config = config(&["--strict-topology", "false", "-", "--timeout=1s", "--", "--v=5"]);
-    assert!(config.work.options.strict_topology);
+    assert!(config.options.strict_topology);
     assert_eq!(config.timeout, Duration::from_secs(1));
     assert_eq!(config.log.verbosity, 0);
     let expected = "ignored arguments: [\"false\", \"-\", \"--v=5\"]; a switch takes its value after '=', such as \

@@ -1,12 +1,12 @@
 //! Lines as they leave the process, and which of them do.
 
-use super::filter::matches_file;
+use super::filter::{Filter, matches_file};
 use super::{Format, LogConfig, Vmodule, fatal, subscriber};
 use crate::clock::Clock;
 use k8s_openapi::jiff::Timestamp;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tracing::{debug, error, info, trace, warn};
+use tracing::{Level, debug, error, info, trace, warn};
 
 const SECOND_OF_DECEMBER: &str = "2026-12-02T03:04:05.006007Z";
 
@@ -178,14 +178,20 @@ fn vmodule_pattern_means_file_or_room_and_file() {
 
 #[test]
 fn other_crates_show_only_warnings_and_errors() {
-    let lines = logged(9, &[], Format::Text, || {
-        info!(target: "kube_client::client", "request");
-        debug!(target: "hyper::proto", "frame");
-        warn!(target: "kube_client::client", "shown");
-        error!(target: "rustls::conn", "shown");
-        info!(target: "csi_provisioner_other", "not ours");
-    });
-    assert_eq!(lines.iter().map(|line| behind_place(line)).collect::<Vec<_>>(), ["\"shown\"\n"; 2]);
+    let shown = |module: &str| {
+        let filter = Filter::new(9, Vec::new());
+        let levels = [Level::TRACE, Level::DEBUG, Level::INFO, Level::WARN, Level::ERROR];
+        levels.into_iter().filter(|level| filter.shows_at(*level, module, "src/x.rs", 0)).count()
+    };
+    let others = ["kube_client::client", "hyper", "csi_provisioner_other::x", ""].map(shown);
+    let ours = ["csi_provisioner", "csi_provisioner::claim::worker", "csi_sandbox::x"].map(shown);
+    assert_eq!((others, ours), ([2; 4], [5; 3]));
+}
+
+#[test]
+fn target_of_an_event_is_named_as_logger() {
+    let line = text(|| info!(target: "lease", holder = "x", "Taken"));
+    assert_eq!(behind_place(&line), "\"Taken\" holder=\"x\" logger=\"lease\"\n");
 }
 
 #[test]
