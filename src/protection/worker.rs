@@ -12,11 +12,11 @@ use crate::kube_api::events::{Recorder, Regarding};
 use crate::kube_api::objects::{Objects, Path};
 use crate::kube_api::pool;
 use crate::kube_api::queue::Queue;
+use crate::model::Claim;
 use crate::model::claim::CLONE_FINALIZER;
 use crate::model::driver::DriverCell;
 use crate::model::meta::MetaExt;
 use crate::model::snapshot::{SNAPSHOT_FINALIZER, SNAPSHOT_GROUP, Snapshot, SnapshotContent};
-use crate::model::Claim;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -215,8 +215,12 @@ impl ProtectionRoom {
                 continue;
             }
             match self.remove_from_snapshot(&key).await {
-                Ok(()) => info!(target: "protection", snapshot = %object.metadata.key(), "removed protection that was left behind"),
-                Err(error) => warn!(target: "protection", snapshot = %object.metadata.key(), %error, "cannot remove protection that was left behind"),
+                Ok(()) => {
+                    info!(target: "protection", snapshot = %object.metadata.key(), "removed protection that was left behind")
+                }
+                Err(error) => {
+                    warn!(target: "protection", snapshot = %object.metadata.key(), %error, "cannot remove protection that was left behind")
+                }
             }
         }
     }
@@ -224,7 +228,8 @@ impl ProtectionRoom {
     /// Whether our driver cut the snapshot: other drivers' snapshots are their provisioners' business (W10 d). One that
     /// has no content is nobody's.
     async fn is_of_our_driver(&self, object: &Snapshot) -> bool {
-        let Some(content) = object.status.as_ref().and_then(|status| status.bound_volume_snapshot_content_name.as_deref())
+        let Some(content) =
+            object.status.as_ref().and_then(|status| status.bound_volume_snapshot_content_name.as_deref())
         else {
             return false;
         };
