@@ -14,8 +14,8 @@ use crate::flags::Config;
 use crate::kube_api::client::Clients;
 use crate::kube_api::events::{self, EventSink, Recorder};
 use crate::random::Random;
-use crate::report::reasons;
 use crate::report::metrics::Metrics;
+use crate::report::reasons;
 use controllers::{Controllers, Ground};
 use std::sync::Arc;
 use std::time::Duration;
@@ -147,7 +147,7 @@ impl Run {
 /// leaves them on.
 async fn discover_attributes_class(config: &Config, clients: &Clients) -> Config {
     let mut config = config.clone();
-    if config.attributes_class_set_explicitly || !config.work.options.attributes_class {
+    if config.attributes_class_set_explicitly || !config.options.attributes_class {
         return config;
     }
     let listed = timeout(DISCOVERY, clients.main.list_api_group_resources("storage.k8s.io/v1")).await;
@@ -155,7 +155,7 @@ async fn discover_attributes_class(config: &Config, clients: &Clients) -> Config
         && !listed.resources.iter().any(|one| one.kind == "VolumeAttributesClass")
     {
         info!(target: "app", "the API server has no VolumeAttributesClass in storage.k8s.io/v1: the feature is off");
-        config.work.options.attributes_class = false;
+        config.options.attributes_class = false;
     }
     config
 }

@@ -71,14 +71,14 @@ impl Controllers {
     /// Builds the rooms; nothing runs yet.
     pub fn new(ground: Ground) -> Self {
         let config = &ground.config;
-        let backoff = Backoff { base: config.work.retry_start, max: config.work.retry_max };
+        let backoff = Backoff { base: config.retry_start, max: config.retry_max };
         let objects = Objects::new(ground.clients.main.clone());
         let secrets = Arc::new(SecretReader::new(objects.clone()));
         let classes = Arc::new(claim::classes::Classes::default());
         let nodes = SharedNodes::default();
         let volume_book = Arc::new(volume::book::Book::default());
         let claims = ClaimRoom {
-            book: Arc::new(claim::book::Book::new(config.work.retry_max)),
+            book: Arc::new(claim::book::Book::new(config.retry_max)),
             classes: Arc::clone(&classes),
             queue: Queue::new(backoff, ground.metrics.queue("claims")),
             calls: ground.calls.clone(),
@@ -86,13 +86,13 @@ impl Controllers {
             objects: objects.clone(),
             recorder: ground.recorder.clone(),
             metrics: Arc::clone(&ground.metrics),
-            options: config.work.options.clone(),
+            options: config.options.clone(),
             identity: ground.identity.clone(),
             surroundings: Arc::new(ForClaims {
                 volumes: Arc::clone(&volume_book),
                 nodes: nodes.clone(),
                 driver: ground.driver.clone(),
-                options: config.work.options.clone(),
+                options: config.options.clone(),
             }),
             secrets: Arc::clone(&secrets),
             intents: Intents::new(objects.clone(), &config.durable_intent_namespace, when(config.durable_intent)),
@@ -124,7 +124,7 @@ impl Controllers {
         if ready {
             info!(target: "app", "watches are filled, workers start");
             self.claims.take_over(&stop).await;
-            let threads = self.ground.config.work.worker_threads;
+            let threads = self.ground.config.worker_threads;
             tokio::join!(
                 Arc::clone(&self.claims).run(threads, stop.clone()),
                 Arc::clone(&self.volumes).run(threads, stop.clone()),
@@ -154,7 +154,7 @@ impl Controllers {
     /// Nodes and registrations, only for a driver with topology: other drivers need neither the memory nor the rights.
     fn watch_places(&self, tasks: &mut JoinSet<()>, readiness: &Readiness, stop: &CancellationToken) {
         let driver = self.ground.driver.get();
-        if !driver.can.accessibility_constraints || !self.ground.config.work.options.topology {
+        if !driver.can.accessibility_constraints || !self.ground.config.options.topology {
             return;
         }
         let (book, queue) = (Arc::clone(&self.claims.book), self.claims.queue.clone());

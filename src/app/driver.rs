@@ -26,7 +26,9 @@ pub enum DriverFailure {
     #[error(transparent)]
     Ask(#[from] AskError),
     /// Another driver answers at the socket.
-    #[error("CSI driver at the socket changed its name from {was:?} to {is:?}: restart the pod so that it serves one driver")]
+    #[error(
+        "CSI driver at the socket changed its name from {was:?} to {is:?}: restart the pod so that it serves one driver"
+    )]
     Renamed {
         /// Name at start.
         was: String,
@@ -77,7 +79,9 @@ pub async fn stay_in_contact(
             }
             Ok(driver) => known.set(driver),
             // It may be restarting still: the next loss tries again, and what is open stays open.
-            Err(error) => warn!(target: "app", error = %with_causes(&error), "the CSI driver does not answer as expected"),
+            Err(error) => {
+                warn!(target: "app", error = %with_causes(&error), "the CSI driver does not answer as expected")
+            }
         }
     }
 }

@@ -9,7 +9,6 @@ use crate::kube_api::limiter::Limit;
 use crate::random::Random;
 use crate::report::log;
 use crate::report::metrics::Metrics;
-use std::path::PathBuf;
 use std::process;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
@@ -29,7 +28,9 @@ pub fn main(args: &[String]) -> u8 {
             return exit.code;
         }
     };
-    log::init(&config.log, Clock::system());
+    if let Err(error) = log::init(&config.log, Clock::system()) {
+        eprintln!("cannot set up the log: {error}");
+    }
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -91,7 +92,7 @@ fn connect_options(config: &Config) -> ConnectOptions {
     let connect = &config.connect;
     ConnectOptions {
         master: connect.master.clone(),
-        kubeconfig: connect.kubeconfig.clone().map(PathBuf::from),
+        kubeconfig: connect.kubeconfig.clone(),
         rates: Rates { main: limit(connect.limit), capacity: limit(connect.capacity_limit), ..Rates::default() },
     }
 }

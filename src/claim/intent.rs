@@ -43,9 +43,9 @@ pub enum RecordFault {
 
 /// Stable mark of a driver: 64-bit FNV-1a of its name, in hexadecimal.
 pub fn driver_mark(driver: &str) -> String {
-    let hash = driver.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let hash = driver
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
     format!("{hash:016x}")
 }
 

@@ -205,7 +205,8 @@ impl ClaimRoom {
     /// The draft, and the class in the driver's terms where that differs.
     fn draft(&self, claim: &Claim, class: &Class, driver: &Driver) -> Result<(Draft, Option<Class>), Refusal> {
         let translated = self.surroundings.translate_class(class, driver)?;
-        let grants = claim.source()
+        let grants = claim
+            .source()
             .filter(|source| source.namespace != claim.metadata.namespace())
             .map_or(Vec::new(), |source| self.surroundings.grants(source.namespace));
         let setting =

@@ -6,10 +6,12 @@
 
 use super::raw::{ConnectionFlags, DurableFlags, GeneralFlags, Raw};
 use super::syntax::Arguments;
-use super::{Exit, Parsed, Surroundings, gates, leader, logging, rules, work};
+use super::work::{self, Work};
+use super::{Exit, Parsed, Surroundings, gates, leader, logging, rules};
 use crate::model::Options;
 use crate::report::log::LogConfig;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Everything the composition root needs to know.
@@ -21,8 +23,18 @@ pub struct Config {
     pub connect: ConnectConfig,
     /// `--timeout`: deadline of one driver call, above 0.
     pub timeout: Duration,
-    /// Settings of the claim, volume, clone and snapshot rooms.
-    pub work: WorkConfig,
+    /// Settings of the decisions.
+    pub options: Options,
+    /// `--retry-interval-start`: base of the back-off, above 0.
+    pub retry_start: Duration,
+    /// `--retry-interval-max`: cap of the back-off, above 0; may be below the base.
+    pub retry_max: Duration,
+    /// `--worker-threads`: claim workers, and as many volume workers; at least 1.
+    pub worker_threads: usize,
+    /// `--cloning-protection-threads`, at least 1.
+    pub cloning_protection_threads: usize,
+    /// `--snapshot-orphan-sweep-interval`; none = no sweep.
+    pub snapshot_sweep_interval: Option<Duration>,
     /// Leader election, if asked for.
     pub leader: Option<LeaderConfig>,
     /// The HTTP server, if it has an address.
@@ -47,30 +59,13 @@ pub struct Config {
     pub not_yet: Vec<&'static str>,
 }
 
-/// Settings of the claim, volume, clone and snapshot rooms.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkConfig {
-    /// Settings of the decisions.
-    pub options: Options,
-    /// `--retry-interval-start`: base of the back-off, above 0.
-    pub retry_start: Duration,
-    /// `--retry-interval-max`: cap of the back-off, above 0; may be below the base.
-    pub retry_max: Duration,
-    /// `--worker-threads`: claim workers, and as many volume workers; at least 1.
-    pub worker_threads: usize,
-    /// `--cloning-protection-threads`, at least 1.
-    pub cloning_protection_threads: usize,
-    /// `--snapshot-orphan-sweep-interval`; none = no sweep.
-    pub snapshot_sweep_interval: Option<Duration>,
-}
-
 /// How to reach the API server, and how fast.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConnectConfig {
     /// `--master`.
     pub master: Option<String>,
     /// Path of the kubeconfig: `KUBECONFIG`, else `--kubeconfig`. Neither this nor `master`: in-cluster.
-    pub kubeconfig: Option<String>,
+    pub kubeconfig: Option<PathBuf>,
     /// `--kube-api-qps` and `--kube-api-burst`; events and the Lease get buckets of the same size.
     pub limit: Limit,
     /// `--kube-api-capacity-qps` and `--kube-api-capacity-burst`.
@@ -174,20 +169,19 @@ pub(super) fn resolve(arguments: Arguments, version: String, around: &Surroundin
     let log = logging::resolve(logging)?;
     let (gates, mut warnings) =
         gates::resolve(&connection.feature_gates).map_err(|error| Exit::new(255, error.to_string()))?;
-    let node = rules::node_deployment(node, around)?;
+    let node = rules::node_deployment(&node, around)?;
     let GeneralFlags { version: version_asked } = general;
     if version_asked {
         return Ok(Parsed::Version(version));
     }
     warnings.extend(rules::positional_warning(&positional));
     let http = rules::http(http, leader.leader_election, &mut warnings)?;
-    let (capacity, capacity_limit) = rules::capacity(capacity, around, &mut warnings)?;
+    let (capacity, capacity_limit) = rules::capacity(&capacity, around, &mut warnings)?;
     let (csi_address, timeout, connect) = connection_part(connection, capacity_limit, around)?;
-    let work = work::resolve(provisioning, &gates, &mut warnings)?;
+    let Work { options, retry, threads, cloning_protection_threads, snapshot_sweep_interval } =
+        work::resolve(provisioning, gates, &mut warnings)?;
     let leader = leader::resolve(leader, around)?;
-    if leader.is_some() && node.is_some() {
-        warnings.push(leader::ONE_LEADER_FOR_ALL_NODES.to_owned());
-    }
+    warnings.extend(leader::conflict_warning(leader.is_some(), node.is_some()));
     let unfinished = [(node.is_some(), "--node-deployment"), (capacity.is_some(), "--enable-capacity")];
     let not_yet = unfinished.into_iter().filter_map(|(used, flag)| used.then_some(flag)).collect();
     let DurableFlags { durable_intent, durable_intent_namespace } = durable;
@@ -195,7 +189,12 @@ pub(super) fn resolve(arguments: Arguments, version: String, around: &Surroundin
         csi_address,
         connect,
         timeout,
-        work,
+        options,
+        retry_start: retry.0,
+        retry_max: retry.1,
+        worker_threads: threads,
+        cloning_protection_threads,
+        snapshot_sweep_interval,
         leader,
         http,
         log,
@@ -232,6 +231,6 @@ fn connection_part(
     let timeout = rules::above_zero("timeout", timeout, "no call to the driver could succeed", "10s")?;
     let limit = rules::limit("kube-api-burst", kube_api_qps.0, kube_api_burst)?;
     let some = |text: String| Some(text).filter(|text| !text.is_empty());
-    let kubeconfig = around.variable("KUBECONFIG").or(some(kubeconfig));
+    let kubeconfig = around.variable("KUBECONFIG").or(some(kubeconfig)).map(PathBuf::from);
     Ok((csi_address, timeout, ConnectConfig { master: some(master), kubeconfig, limit, capacity_limit }))
 }

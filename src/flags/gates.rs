@@ -83,7 +83,7 @@ pub(super) const EFFECTIVE: [Effective; 6] = [
         name: ATTRIBUTES_CLASS,
         stage: "GA",
         default: true,
-        help: "pass the parameters of a claim's VolumeAttributesClass; if not set here, the API server's answer decides",
+        help: "pass the parameters of a claim's VolumeAttributesClass; unset: if the API server has them",
     },
     Effective {
         name: RELEASE,

@@ -18,6 +18,7 @@ On your own machine, against a cluster of yours:
   KUBECONFIG=$HOME/.kube/config csi-provisioner --csi-address=/tmp/csi.sock -v=5
 
 A switch is --name, --name=true or --name=false (never --name false). Durations are written 500ms, 10s, 1h30m.
+This text: --help or -h.
 ";
 
 const TAIL: &str = "

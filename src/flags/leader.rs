@@ -10,9 +10,14 @@ use super::{Exit, Surroundings, rules};
 use std::time::Duration;
 
 /// Leader election and node deployment together. The Go sidecar runs that, so it is not refused.
-pub(super) const ONE_LEADER_FOR_ALL_NODES: &str = "--leader-election and --node-deployment are both set: all nodes \
+const ONE_LEADER_FOR_ALL_NODES: &str = "--leader-election and --node-deployment are both set: all nodes \
     share one Lease, so every node but one stays idle and its volumes are never provisioned; take --leader-election \
     out";
+
+/// The line about both together, if they are.
+pub(super) fn conflict_warning(leader_election: bool, node_deployment: bool) -> Option<String> {
+    (leader_election && node_deployment).then(|| ONE_LEADER_FOR_ALL_NODES.to_owned())
+}
 
 /// Checks the leader election flags; none if it is off.
 ///
@@ -82,8 +87,8 @@ fn label(key: &str, value: &str) -> Result<(), Exit> {
         return Ok(());
     }
     let why = "the API server would refuse the Lease because of this label";
-    let allowed = "keys and values of up to 63 letters, digits, '-', '_' and '.' that begin and end with a letter or digit; \
-                   a key may have a DNS name and '/' in front";
+    let allowed = "keys and values of up to 63 letters, digits, '-', '_' and '.' that begin and end with a letter or \
+                   digit; a key may have a DNS name and '/' in front";
     Err(Exit::bad_value("leader-election-labels", &format!("{key}:{value}"), why, allowed, "app:csi"))
 }
 

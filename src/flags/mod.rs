@@ -27,7 +27,7 @@ mod work;
 
 pub use config::{
     CapacityConfig, Config, ConnectConfig, DurableIntent, HttpConfig, LeaderConfig, Limit, NodeDeploymentConfig,
-    OwnerConfig, WorkConfig,
+    OwnerConfig,
 };
 
 /// The program's name when the caller passes no arguments at all.
@@ -64,8 +64,9 @@ impl Exit {
     }
 
     fn new(code: u8, line: String) -> Self {
-        let one_line = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        Self { code, line: one_line }
+        // Values are escaped where they are written; this keeps the promise for any text that slips through.
+        let line = if line.contains(char::is_control) { line.replace(char::is_control, " ") } else { line };
+        Self { code, line }
     }
 }
 

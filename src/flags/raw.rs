@@ -40,6 +40,8 @@ macro_rules! flag_groups {
             #[doc = $title]
             #[derive(Clone, Debug, PartialEq)]
             #[allow(clippy::struct_excessive_bools, reason = "one field per flag")]
+            #[allow(clippy::doc_markdown, reason = "the documentation is the help text")]
+            #[allow(clippy::struct_field_names, reason = "fields are named like their flags")]
             pub struct $Group { $(#[doc = $help] pub $field: $Type,)* }
 
             impl Default for $Group {
@@ -79,7 +81,7 @@ flag_groups! {
         master: String = String::new(), "master", "https://10.0.0.1:6443",
             "URL of the API server, for use outside of a cluster.";
         kube_api_qps: Rate = Rate(5.0), "kube-api-qps", "5",
-            "Requests per second to the API server. Events and the Lease have budgets of the same size for themselves.";
+            "Requests per second to the API server. Events have a budget of the same size for themselves.";
         kube_api_burst: i64 = 10, "kube-api-burst", "10",
             "Requests that may be sent at once before --kube-api-qps holds.";
         feature_gates: GateSwitches = GateSwitches::new(), "feature-gates", "Topology=true",
@@ -162,7 +164,7 @@ flag_groups! {
 
     durable: DurableFlags = "Safety of unfinished creations (not in the Go sidecar)" {
         durable_intent: DurableIntent = DurableIntent::Off, "durable-intent", "uncertain",
-            "Write down what may exist in the backend, so that a restart or a new leader does not leak it: off, uncertain (after an unclear answer) or always (before each first call).";
+            "Write down which volumes may exist, so that a restart leaks none: after unclear answers, or always.";
         durable_intent_namespace: String = String::new(), "durable-intent-namespace", "kube-system",
             "Namespace of the ConfigMaps that hold it; empty takes the pod's own.";
     }
@@ -182,7 +184,7 @@ flag_groups! {
         verbosity: Level = Level(0), "v", "5",
             "Verbosity, also written -v5 or -v 5. 5 shows every call to the driver, secrets removed.";
         vmodule: Vec<Vmodule> = Vec::new(), "vmodule", "lease=5,claim/*=3",
-            "Verbosity of single source files, text format only. A pattern with a slash is matched against room and file. Repeated use adds up.";
+            "Verbosity of single source files (with a slash: folder and file), text format only. Repeated use adds up.";
         logging_format: String = "text".to_owned(), "logging-format", "json",
             "text or json, both on stderr.";
         log_flush_frequency: GoDuration = GoDuration::from_secs(5), "log-flush-frequency", "5s",

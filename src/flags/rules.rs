@@ -69,8 +69,8 @@ pub(super) fn http(flags: HttpFlags, leader: bool, warnings: &mut Vec<String>) -
     let HttpFlags { http_endpoint, metrics_address, metrics_path, enable_pprof: pprof } = flags;
     let (address, leader_health) = match (http_endpoint.is_empty(), metrics_address.is_empty()) {
         (false, false) => {
-            let line = "--metrics-address and --http-endpoint are both set: only one is permitted; keep --http-endpoint, \
-                        it serves metrics and health";
+            let line = "--metrics-address and --http-endpoint are both set: only one is permitted; keep \
+                        --http-endpoint, it serves metrics and health";
             return Err(Exit::new(1, line.to_owned()));
         }
         (false, true) => (http_endpoint, leader),
@@ -101,10 +101,10 @@ pub(super) fn http(flags: HttpFlags, leader: bool, warnings: &mut Vec<String>) -
 
 /// Node deployment, if asked for: `NODE_NAME` has to be there (fatal in Go).
 pub(super) fn node_deployment(
-    flags: NodeFlags,
+    flags: &NodeFlags,
     around: &Surroundings<'_>,
 ) -> Result<Option<NodeDeploymentConfig>, Exit> {
-    let NodeFlags {
+    let &NodeFlags {
         node_deployment,
         node_deployment_immediate_binding: immediate_binding,
         node_deployment_base_delay,
@@ -124,11 +124,11 @@ pub(super) fn node_deployment(
 
 /// Capacity publishing, if asked for, and its request limit.
 pub(super) fn capacity(
-    flags: CapacityFlags,
+    flags: &CapacityFlags,
     around: &Surroundings<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<(Option<CapacityConfig>, Limit), Exit> {
-    let CapacityFlags {
+    let &CapacityFlags {
         enable_capacity,
         capacity_threads,
         capacity_poll_interval,
@@ -137,10 +137,12 @@ pub(super) fn capacity(
         kube_api_capacity_qps,
         kube_api_capacity_burst,
     } = flags;
+    let limit = limit("kube-api-capacity-burst", kube_api_capacity_qps.0, kube_api_capacity_burst);
     if !enable_capacity {
-        return Ok((None, DEFAULT_LIMIT));
+        // Nobody asks for it then, so a wrong one does no harm.
+        return Ok((None, limit.unwrap_or(DEFAULT_LIMIT)));
     }
-    let limit = limit("kube-api-capacity-burst", kube_api_capacity_qps.0, kube_api_capacity_burst)?;
+    let limit = limit?;
     let hot = "capacity would be asked for without a pause";
     let poll_interval = above_zero("capacity-poll-interval", capacity_poll_interval, hot, "1m")?;
     let threads = threads("capacity-threads", capacity_threads, warnings)?;

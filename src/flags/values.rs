@@ -113,12 +113,12 @@ const TOO_LARGE: &str = "the number is too large";
 fn magnitude(text: &str) -> Result<u64, String> {
     let lower = text.to_ascii_lowercase();
     let prefixes = [("0x", 16), ("0o", 8), ("0b", 2), ("0", 8)];
-    let prefixed = prefixes.iter().find_map(|(prefix, radix)| {
+    let with_prefix = prefixes.iter().find_map(|(prefix, radix)| {
         lower.strip_prefix(prefix).filter(|rest| !rest.is_empty()).map(|digits| (*radix, digits))
     });
-    let (radix, digits) = prefixed.unwrap_or((10, &lower));
-    let prefixed = prefixed.is_some();
-    let misplaced = digits.ends_with('_') || digits.contains("__") || (digits.starts_with('_') && !prefixed);
+    let (radix, digits) = with_prefix.unwrap_or((10, &lower));
+    let misplaced =
+        digits.ends_with('_') || digits.contains("__") || (digits.starts_with('_') && with_prefix.is_none());
     let plain: String = digits.chars().filter(|c| *c != '_').collect();
     if misplaced || plain.is_empty() || !plain.chars().all(|c| c.is_digit(radix)) {
         return Err(NOT_A_NUMBER.to_owned());

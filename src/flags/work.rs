@@ -1,10 +1,20 @@
 //! Flags of provisioning and deletion: which values would crash, loop or stall later and are refused now.
 
-use super::config::WorkConfig;
 use super::gates::Gates;
 use super::raw::ProvisioningFlags;
 use super::{Exit, rules};
 use crate::model::Options;
+use std::time::Duration;
+
+/// The checked flags of this group; the fields are described at [`super::Config`].
+pub(super) struct Work {
+    pub options: Options,
+    /// Base and cap of the back-off.
+    pub retry: (Duration, Duration),
+    pub threads: usize,
+    pub cloning_protection_threads: usize,
+    pub snapshot_sweep_interval: Option<Duration>,
+}
 
 /// Names with fewer characters of the UID than this are worth a warning. With 12 characters, two of a million
 /// volumes share a name in one of 500 clusters; with 6 they do so in half of all clusters of 5,000 volumes.
@@ -14,7 +24,7 @@ const SAFE_UUID_LENGTH: i32 = 12;
 ///
 /// # Errors
 /// Exit code 2 for a value that cannot work.
-pub(super) fn resolve(flags: ProvisioningFlags, gates: &Gates, warnings: &mut Vec<String>) -> Result<WorkConfig, Exit> {
+pub(super) fn resolve(flags: ProvisioningFlags, gates: Gates, warnings: &mut Vec<String>) -> Result<Work, Exit> {
     let ProvisioningFlags {
         volume_name_prefix,
         volume_name_uuid_length,
@@ -55,11 +65,10 @@ pub(super) fn resolve(flags: ProvisioningFlags, gates: &Gates, warnings: &mut Ve
         let why = "no claim would ever be worked on";
         return Err(Exit::bad_value("worker-threads", "0", why, rules::THREADS, "100"));
     }
-    Ok(WorkConfig {
+    Ok(Work {
         options,
-        retry_start,
-        retry_max,
-        worker_threads: rules::threads("worker-threads", worker_threads, warnings)?,
+        retry: (retry_start, retry_max),
+        threads: rules::threads("worker-threads", worker_threads, warnings)?,
         cloning_protection_threads: rules::threads("cloning-protection-threads", cloning_protection_threads, warnings)?,
         // Zero and negative switch the sweep off.
         snapshot_sweep_interval: snapshot_orphan_sweep_interval.positive(),

@@ -76,11 +76,7 @@ mod tests {
 
     #[test]
     fn stored_form_gives_the_same_places_in_the_same_order() {
-        let requisite = vec![
-            place(&[("zone", "a")]),
-            place(&[("zone", "b")]),
-            place(&[("host", "h1"), ("zone", "a")]),
-        ];
+        let requisite = vec![place(&[("zone", "a")]), place(&[("zone", "b")]), place(&[("host", "h1"), ("zone", "a")])];
         let asked = Accessibility { requisite: Arc::new(requisite), first: 1 };
         let text = serde_json::to_string(&asked).expect("serialisable");
         let back: Accessibility = serde_json::from_str(&text).expect("readable");
@@ -90,8 +86,7 @@ mod tests {
 
     #[test]
     fn preferred_begins_at_the_first_and_wraps_round() {
-        let asked =
-            Accessibility { requisite: Arc::new(vec![place(&[("z", "a")]), place(&[("z", "b")])]), first: 1 };
+        let asked = Accessibility { requisite: Arc::new(vec![place(&[("z", "a")]), place(&[("z", "b")])]), first: 1 };
         let order: Vec<&str> = asked.preferred().map(|one| one["z"].as_str()).collect();
         assert_eq!(order, ["b", "a"]);
     }

@@ -7,6 +7,7 @@
 //!
 //! Promises:
 //! - one event is one line and one write, whatever is in its values;
+//! - a target that an event names stands in its line as `logger`, as Go's named loggers do;
 //! - of other crates only warnings and errors come through (the API client tells whole requests at debug);
 //! - the wall clock is the one handed in; times are UTC.
 //!
@@ -129,6 +130,9 @@ impl<S: Fn(&str) + Send + Sync + 'static> Subscriber for Log<S> {
             .caller
             .take()
             .unwrap_or_else(|| line::place(metadata.file().unwrap_or("unknown"), metadata.line().unwrap_or_default()));
+        if metadata.module_path().is_some_and(|module| module != metadata.target()) && kind != Kind::Fatal {
+            record.name_logger(metadata.target());
+        }
         let now = self.clock.now();
         let line = match self.format {
             Format::Text => line::text(kind, now, self.process, &caller, &record),

@@ -1,5 +1,5 @@
 //! Room report.
 
 pub mod log;
-pub mod reasons;
 pub mod metrics;
+pub mod reasons;

@@ -5,8 +5,8 @@
 
 use super::nodes::{self, Keys, Nodes};
 use super::{order, term};
-use crate::model::{Accessibility, Segments};
 use crate::model::class::TopologyTerm;
+use crate::model::{Accessibility, Segments};
 use std::sync::Arc;
 
 /// What a claim and its class ask for.

@@ -43,10 +43,16 @@ impl Filter {
         metadata.is_event() && self.shows(metadata, usual_verbosity(*metadata.level()))
     }
 
-    /// Whether an event of that verbosity is shown. Warnings and errors always are.
+    /// Whether an event of that verbosity is shown.
     pub(super) fn shows(&self, metadata: &Metadata<'_>, verbosity: u32) -> bool {
-        let is_problem = *metadata.level() <= Level::WARN;
-        is_problem || (is_ours(metadata.target()) && verbosity <= self.verbosity_of(metadata.file().unwrap_or("")))
+        // The target is free text that rooms choose; only the module tells whose event it is.
+        let module = metadata.module_path().unwrap_or(metadata.target());
+        self.shows_at(*metadata.level(), module, metadata.file().unwrap_or(""), verbosity)
+    }
+
+    /// Warnings and errors always are shown; the rest only of our own modules.
+    pub(super) fn shows_at(&self, level: Level, module: &str, file: &str, verbosity: u32) -> bool {
+        level <= Level::WARN || (is_ours(module) && verbosity <= self.verbosity_of(file))
     }
 
     fn verbosity_of(&self, file: &str) -> u32 {
@@ -56,8 +62,8 @@ impl Filter {
 }
 
 /// Our two programs, their library, and the tests.
-fn is_ours(target: &str) -> bool {
-    let package = target.split("::").next().unwrap_or(target);
+fn is_ours(module: &str) -> bool {
+    let package = module.split("::").next().unwrap_or(module);
     package == "csi_provisioner" || package == "csi_sandbox"
 }
 

@@ -38,6 +38,11 @@ enum Value {
 // === impl Record ===
 
 impl Record {
+    /// Adds the name of the part that speaks, as the last field.
+    pub(super) fn name_logger(&mut self, name: &str) {
+        self.fields.push(("logger", Value::Text(name.to_owned())));
+    }
+
     fn push(&mut self, field: &Field, value: Value) {
         // klog calls it `err`, and that is what people search for.
         let name = if field.name() == "error" { "err" } else { field.name() };
