@@ -1,6 +1,7 @@
 //! What one room needs to know of another, handed over here because rooms do not import each other.
 
 use crate::claim;
+use crate::claim::places;
 use crate::claim::refusal::{Refusal, cut};
 use crate::claim::source::SourceKind;
 use crate::claim::worker::ClaimRoom;
@@ -12,7 +13,6 @@ use crate::model::{Accessibility, Claim, Class, Driver, Options, Volume};
 use crate::protection;
 use crate::protection::SourceKey;
 use crate::protection::index::Kind;
-use crate::topology::requirement::{Wanted, requirement};
 use crate::topology::watching::SharedNodes;
 use crate::volume;
 use serde_json::Value;
@@ -38,23 +38,7 @@ impl claim::worker::Surroundings for ForClaims {
     }
 
     fn accessibility(&self, claim: &Claim, class: &Class) -> Result<Option<Accessibility>, Refusal> {
-        if !self.driver.get().can.accessibility_constraints || !self.options.topology {
-            return Ok(None);
-        }
-        let wanted = Wanted {
-            claim_name: claim.metadata.name(),
-            selected_node: claim.selected_node(),
-            allowed: &class.allowed_topologies,
-            strict: self.options.strict_topology,
-            immediate: self.options.immediate_topology,
-        };
-        requirement(&wanted, &mut self.nodes.lock()).map_err(|fault| {
-            if fault.needs_other_node() {
-                Refusal::SelectedNodeUnknown { node: cut(wanted.selected_node) }
-            } else {
-                Refusal::TopologyImpossible { why: fault.to_string() }
-            }
-        })
+        places::accessibility(claim, class, &self.driver.get(), &self.options, &mut self.nodes.lock())
     }
 
     fn translate_class(&self, class: &Class, driver: &Driver) -> Result<Option<Class>, Refusal> {

@@ -351,3 +351,6 @@ pub fn finish(draft: Draft, gathered: Gathered) -> Result<Attempt, Refusal> {
     };
     Ok(Attempt { request, facts: draft.facts })
 }
+
+#[cfg(test)]
+mod tests;

@@ -122,7 +122,7 @@ pub enum Refusal {
     SourceNamespaceOff { namespace: String },
     /// 4.8.
     #[error(
-        "no ReferenceGrant in namespace {namespace:?} lets claims of namespace {claim_namespace:?} use {kind} {name:?}; \
+        "no ReferenceGrant in namespace {namespace:?} lets claims of namespace {claim_namespace:?} use {kind:?} {name:?}; \
          ask its owner for one"
     )]
     SourceNotGranted { namespace: String, kind: String, name: String, claim_namespace: String },
