@@ -1,1 +1,2 @@
 //! Room sandbox.
+pub mod apiserver;
