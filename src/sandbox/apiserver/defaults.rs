@@ -50,6 +50,7 @@ pub fn on_update(resource: &Resource, object: &mut Value) {
         }
         "secrets" => secret(object),
         "pods" => pod(object),
+        "deployments" | "replicasets" | "statefulsets" => default(object, "spec", "replicas", json!(1)),
         _ => {}
     }
 }

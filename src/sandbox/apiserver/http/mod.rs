@@ -2,6 +2,7 @@
 
 mod answer;
 mod objects;
+mod protobuf;
 mod query;
 mod reviews;
 mod route;

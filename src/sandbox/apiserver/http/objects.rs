@@ -1,6 +1,7 @@
 //! Requests about stored objects, once their path is known.
 
 use super::answer::{self, Form};
+use super::protobuf;
 use super::query::Query;
 use super::route::Target;
 use super::service::Body;
@@ -172,6 +173,9 @@ impl Asked<'_> {
     }
 
     fn json(&self) -> Result<Value, Refusal> {
+        if let Some(object) = protobuf::decode(self.body) {
+            return Ok(object);
+        }
         let media = self.content_type.split(';').next().unwrap_or_default().trim();
         if !matches!(media, "" | "application/json" | "*/*") {
             let message = format!(

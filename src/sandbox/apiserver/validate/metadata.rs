@@ -27,11 +27,12 @@ pub fn check(resource: &Resource, object: &Value, findings: &mut Findings) {
     if let Some(annotations) = map("annotations") {
         check_annotations(annotations, findings);
     }
-    for finalizer in finalizers(object) {
-        findings.syntax("metadata.finalizers", finalizer, syntax::qualified_name(finalizer));
+    for (at, finalizer) in finalizers(object).into_iter().enumerate() {
+        let field = format!("metadata.finalizers[{at}]");
+        findings.syntax(&field, finalizer, syntax::qualified_name(finalizer));
         if !resource.custom && !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
-            findings.invalid("metadata.finalizers", &Value::from(finalizer), why);
+            findings.invalid(field, &Value::from(finalizer), why);
         }
     }
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
