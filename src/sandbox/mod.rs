@@ -2,5 +2,6 @@
 //!
 //! It imports only the wire types of the driver interface, so that it stays an independent judge of the sidecar.
 
+pub mod apiserver;
 pub mod cli;
 pub mod driver;
