@@ -33,6 +33,12 @@ impl Call {
         let (request, reply) = (line["request"].clone(), line["reply"].clone());
         Self { key: text("key"), request, reply, outcome: text("outcome"), start: text("start") }
     }
+
+    /// When it came in.
+    pub fn second_of_day(&self) -> f64 {
+        let time = self.start.split_once('T').map_or("", |(_, time)| time.trim_end_matches('Z'));
+        time.split(':').fold(0.0, |sum, part| sum * 60.0 + part.parse::<f64>().expect("a time"))
+    }
 }
 
 /// A driver. The same one may be started again and again: the bench driver keeps its volumes in a journal.
