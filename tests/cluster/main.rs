@@ -7,4 +7,6 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod attached;
+mod faults;
 mod plain;
