@@ -48,8 +48,14 @@ async fn serve(config: Arc<Config>) -> u8 {
     for flag in &config.not_yet {
         warn!(target: "app", flag, "this flag is accepted, but what it switches on is not part of this version yet");
     }
-    let metrics = Arc::new(Metrics);
-    let clients = match client::connect(&connect_options(&config), Arc::new(())).await {
+    let metrics = match Metrics::register(config.leader.is_some()) {
+        Ok(metrics) => metrics,
+        Err(failure) => {
+            error!(target: "app", "cannot set up metrics: {failure}");
+            return 255;
+        }
+    };
+    let clients = match client::connect(&connect_options(&config), metrics.clone()).await {
         Ok(clients) => clients,
         Err(failure) => {
             error!(target: "app", "{}", driver::with_causes(&failure));
