@@ -10,6 +10,7 @@ pub mod start;
 mod surroundings;
 
 use crate::clock::Clock;
+use crate::csi::presence::Presence;
 use crate::csi::{Calls, Transport, identity};
 use crate::flags::Config;
 use crate::kube_api::client::Clients;
@@ -83,7 +84,9 @@ impl Failure {
 
 /// Runs until `stop` is cancelled and everything is put away, or until something ends it.
 pub async fn run(config: Arc<Config>, world: World, stop: CancellationToken) -> Result<(), Failure> {
-    let calls = Calls::new(world.transport.clone(), config.timeout, world.metrics.clone());
+    let presence = Presence::new(world.losses.clone());
+    let calls =
+        Calls::new(world.transport.clone(), config.timeout, world.metrics.clone()).waiting_for(presence.clone());
     let driver = driver::first_contact(&calls, &stop).await?;
     let Some(driver) = driver else { return Ok(()) };
     let config = Arc::new(discover_attributes_class(&config, &world.clients).await);
@@ -105,7 +108,7 @@ pub async fn run(config: Arc<Config>, world: World, stop: CancellationToken) -> 
         random: world.random.clone(),
         identity: identity::identity(world.clock.now(), &world.random, &driver.get().name, None),
     };
-    let run = Run { config, world, ground, recorder, stop, health: Arc::default() };
+    let run = Run { config, world, ground, recorder, presence, stop, health: Arc::default() };
     run.until_the_end(sink).await
 }
 
@@ -115,6 +118,7 @@ struct Run {
     world: World,
     ground: Ground,
     recorder: Recorder,
+    presence: Presence,
     stop: CancellationToken,
     health: Arc<OnceLock<LeaseHealth>>,
 }
@@ -128,8 +132,7 @@ impl Run {
         let events = tokio::spawn(sink.run(events_stop.clone()));
         let result = tokio::select! {
             biased;
-            failure = driver::stay_in_contact(self.world.losses.clone(), &self.ground.calls, &self.ground.driver, &self.stop) =>
-                Err(Failure::Driver(failure)),
+            failure = self.driver_changes() => Err(Failure::Driver(failure)),
             result = self.lead_and_work(state, &mut lease_state) => result,
         };
         events_stop.cancel();
@@ -141,6 +144,11 @@ impl Run {
             server.await.ok();
         }
         result
+    }
+
+    async fn driver_changes(&self) -> driver::DriverFailure {
+        let (losses, ground) = (self.world.losses.clone(), &self.ground);
+        driver::stay_in_contact(losses, &self.presence, &ground.calls, &ground.driver, &self.stop).await
     }
 
     /// Leads (or just works, without election) until the stop; the lease is held while running calls end.

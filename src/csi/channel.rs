@@ -2,15 +2,18 @@
 //!
 //! Promises:
 //! - connecting never fails and never blocks a start: each dial that fails is an Unavailable of our side;
-//! - the first dial after a working connection is counted in [`Connection::losses`], once, however long the driver stays
-//!   away. Upstream ends the process at that moment (provisioning.md 2.3); here the composition root probes and asks the
-//!   name and capabilities again, because another driver may listen now.
+//! - the end of a working connection is counted in [`Connection::losses`], once, at that moment, even if nobody calls.
+//!   Upstream ends the process then (provisioning.md 2.3); here the composition root probes and asks the name and
+//!   capabilities again, because another driver may listen now.
 
 use http::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 use tonic::body::Body;
@@ -123,20 +126,84 @@ struct Dialler {
 }
 
 impl Dialler {
-    async fn dial(&self) -> std::io::Result<UnixStream> {
+    async fn dial(&self) -> io::Result<Watched> {
+        // The end of the last connection may have gone unseen, if our side closed it.
+        self.lost();
+        let stream = UnixStream::connect(&self.path).await?;
+        self.set_connected(true);
+        info!(target: "csi", address = %self.path.display(), "connected to the CSI driver");
+        Ok(Watched { stream, dialler: self.clone() })
+    }
+
+    fn lost(&self) {
         if self.set_connected(false) {
             warn!(target: "csi", address = %self.path.display(), "lost the connection to the CSI driver, dialling again");
             self.losses.send_modify(|count| *count += 1);
         }
-        let stream = UnixStream::connect(&self.path).await?;
-        self.set_connected(true);
-        info!(target: "csi", address = %self.path.display(), "connected to the CSI driver");
-        Ok(stream)
     }
 
     /// Returns what it was before.
     fn set_connected(&self, connected: bool) -> bool {
         std::mem::replace(&mut self.connected.lock().unwrap_or_else(PoisonError::into_inner), connected)
+    }
+}
+
+/// A connection that tells its end: the HTTP library keeps it to itself until the next call.
+struct Watched {
+    stream: UnixStream,
+    dialler: Dialler,
+}
+
+impl Watched {
+    fn seen<T>(&self, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if let Poll::Ready(Err(_)) = outcome {
+            self.dialler.lost();
+        }
+        outcome
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let (filled, room) = (buffer.filled().len(), buffer.remaining());
+        let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if matches!(outcome, Poll::Ready(Ok(()))) && buffer.filled().len() == filled && room > 0 {
+            self.dialler.lost();
+        }
+        self.seen(outcome)
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.seen(outcome)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.stream).poll_flush(context);
+        self.seen(outcome)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.seen(outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
     }
 }
 
