@@ -34,6 +34,11 @@ const DISCOVERY: Duration = Duration::from_secs(10);
 /// Longest wait for running calls at a stop; `--timeout` shortens it.
 const DRAIN: Duration = Duration::from_secs(20);
 
+/// Longest wait for the last events: the sink gives up by itself before.
+const EVENTS: Duration = Duration::from_secs(20);
+/// The same after a failure: the process has to end, for another works already or the next start may help.
+const EVENTS_AFTER_FAILURE: Duration = Duration::from_secs(1);
+
 /// Everything that comes from outside the program: real or simulated.
 pub struct World {
     /// The API server.
@@ -136,8 +141,12 @@ impl Run {
             result = self.lead_and_work(state, &mut lease_state) => result,
         };
         events_stop.cancel();
-        if let Err(error) = events.await {
-            warn!(target: "app", %error, "the event task ended early");
+        let patience = if result.is_ok() { EVENTS } else { EVENTS_AFTER_FAILURE };
+        let unwritten = events.abort_handle();
+        match timeout(patience, events).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => warn!(target: "app", %error, "the event task ended early"),
+            Err(_) => unwritten.abort(),
         }
         ended.cancel();
         if let Some(server) = server {

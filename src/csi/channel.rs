@@ -11,11 +11,13 @@ use hyper_util::rt::TokioIo;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tonic::body::Body;
 use tonic::transport::Endpoint;
 use tower::util::BoxCloneSyncService;
@@ -27,6 +29,9 @@ const LONGEST_PATH: usize = 107;
 /// Most bytes of headers or trailers that are read, as in Go. The HTTP library's own 16 KiB would turn a wordy refusal of
 /// the driver into a failure of our side, and a final answer into an open one.
 const LARGEST_HEADERS_BYTES: u32 = 16 * 1024 * 1024;
+
+/// Pause between two lines about lost connections: who closes each one at once must not fill the log.
+const LINE_PAUSE: Duration = Duration::from_secs(10);
 
 type Inner = BoxCloneSyncService<Request<Body>, Response<Body>, BoxError>;
 
@@ -107,7 +112,8 @@ pub fn parse_address(address: &str) -> Result<PathBuf, AddressError> {
 /// A connection that is dialled by the first call.
 pub fn connect_lazily(path: PathBuf) -> Connection {
     let (losses, watcher) = watch::channel(0);
-    let dialler = Dialler { path: path.into(), losses: Arc::new(losses), connected: Arc::new(Mutex::new(false)) };
+    let link = Link { connected: false, loss_told: true, next_line: Instant::now() };
+    let dialler = Dialler { path: path.into(), losses: Arc::new(losses), link: Arc::new(Mutex::new(link)) };
     // The authority that Go clients send over Unix sockets; some servers check it.
     let endpoint = Endpoint::from_static("http://localhost").http2_max_header_list_size(LARGEST_HEADERS_BYTES);
     let channel = endpoint.connect_with_connector_lazy(tower::service_fn(move |_: Uri| {
@@ -122,7 +128,14 @@ pub fn connect_lazily(path: PathBuf) -> Connection {
 struct Dialler {
     path: Arc<Path>,
     losses: Arc<watch::Sender<u64>>,
-    connected: Arc<Mutex<bool>>,
+    link: Arc<Mutex<Link>>,
+}
+
+/// The state of the connection, and what the log knows of it.
+struct Link {
+    connected: bool,
+    loss_told: bool,
+    next_line: Instant,
 }
 
 impl Dialler {
@@ -130,21 +143,31 @@ impl Dialler {
         // The end of the last connection may have gone unseen, if our side closed it.
         self.lost();
         let stream = UnixStream::connect(&self.path).await?;
-        self.set_connected(true);
-        info!(target: "csi", address = %self.path.display(), "connected to the CSI driver");
+        let mut link = self.link();
+        link.connected = true;
+        if link.loss_told {
+            info!(target: "csi", address = %self.path.display(), "connected to the CSI driver");
+        }
         Ok(Watched { stream, dialler: self.clone() })
     }
 
     fn lost(&self) {
-        if self.set_connected(false) {
-            warn!(target: "csi", address = %self.path.display(), "lost the connection to the CSI driver, dialling again");
-            self.losses.send_modify(|count| *count += 1);
+        let mut link = self.link();
+        if !std::mem::replace(&mut link.connected, false) {
+            return;
         }
+        let now = Instant::now();
+        link.loss_told = now >= link.next_line;
+        if link.loss_told {
+            link.next_line = now + LINE_PAUSE;
+            warn!(target: "csi", address = %self.path.display(), "lost the connection to the CSI driver");
+        }
+        drop(link);
+        self.losses.send_modify(|count| *count += 1);
     }
 
-    /// Returns what it was before.
-    fn set_connected(&self, connected: bool) -> bool {
-        std::mem::replace(&mut self.connected.lock().unwrap_or_else(PoisonError::into_inner), connected)
+    fn link(&self) -> MutexGuard<'_, Link> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -99,6 +99,12 @@ impl Class {
         self
     }
 
+    /// Mounted with these options.
+    pub fn mounted_with(mut self, options: &[&str]) -> Self {
+        self.rest["mountOptions"] = json!(options);
+        self
+    }
+
     /// With a parameter.
     pub fn parameter(mut self, key: &str, value: &str) -> Self {
         self.rest["parameters"][key] = value.into();

@@ -152,7 +152,7 @@ impl Drop for World {
         for file in fs::read_dir(&self.dir).into_iter().flatten().flatten().map(|one| one.path()) {
             if file.extension().is_some_and(|one| one == "log") {
                 let log = fs::read(&file).unwrap_or_default();
-                eprintln!("=== end of {}\n{}", file.display(), last(&String::from_utf8_lossy(&log), 40));
+                eprintln!("=== end of {}\n{}", file.display(), last(&String::from_utf8_lossy(&log), 25));
             }
         }
     }
@@ -161,6 +161,6 @@ impl Drop for World {
 fn last(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text.lines().collect();
     let cut: Vec<String> =
-        all[all.len().saturating_sub(lines)..].iter().map(|line| line.chars().take(600).collect()).collect();
+        all[all.len().saturating_sub(lines)..].iter().map(|line| line.chars().take(300).collect()).collect();
     cut.join("\n")
 }
