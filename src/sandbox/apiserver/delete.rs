@@ -147,7 +147,11 @@ fn check_preconditions(place: &Place, old: &Value, options: &DeleteOptions) -> R
                 "the {word} in the precondition ({asked}) does not match the {word} in record ({held}). The object \
                  might have been {what}"
             );
-            return Err(Refusal::conflict(place.resource, &place.key.name, &why));
+            let mut refusal = Refusal::conflict(place.resource, &place.key.name, &why);
+            // Here the real server names the kind, not the plural.
+            refusal.message = refusal.message.replacen(&place.resource.qualified(), place.resource.kind, 1);
+            place.resource.kind.clone_into(&mut refusal.kind);
+            return Err(refusal);
         }
     }
     Ok(())

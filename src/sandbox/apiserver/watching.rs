@@ -17,6 +17,7 @@ use super::refusal::Refusal;
 use super::resources::Resource;
 use super::selectors::Selection;
 use super::store::{Change, Store};
+use super::world::set_meta;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -135,7 +136,7 @@ impl Watch {
             bookmarks: options.bookmarks,
             ready: VecDeque::new(),
             cursor: asked,
-            bookmark_at: now + BOOKMARK_EVERY.min(timeout.saturating_sub(BOOKMARK_BEFORE_END)),
+            bookmark_at: first_bookmark(now, timeout),
             end_at: now + timeout,
             cut_mark: server.faults().cut_mark(),
             ended: None,
@@ -233,7 +234,12 @@ impl Watch {
             (true, false) => EventKind::Deleted,
             (false, false) => return None,
         };
-        Some(Event { kind, object: Arc::clone(&change.object) })
+        let object = match (&change.before, kind) {
+            // What leaves the selection is shown as it was, with the revision of the change.
+            (Some(before), EventKind::Deleted) if !change.deleted => Arc::new(at_revision(before, change.revision)),
+            _ => Arc::clone(&change.object),
+        };
+        Some(Event { kind, object })
     }
 
     async fn wait(&mut self, frozen: bool) {
@@ -274,9 +280,23 @@ impl Watch {
         json!({
             "kind": self.resource.kind,
             "apiVersion": self.resource.api_version(),
-            "metadata": {"resourceVersion": revision.to_string(), "creationTimestamp": null},
+            "metadata": {"resourceVersion": revision.to_string()},
         })
     }
+}
+
+/// A watch too short for the last bookmark gets none.
+fn first_bookmark(now: Instant, timeout: Duration) -> Instant {
+    match timeout.checked_sub(BOOKMARK_BEFORE_END).filter(|rest| !rest.is_zero()) {
+        Some(rest) => now + BOOKMARK_EVERY.min(rest),
+        None => now + timeout + BOOKMARK_EVERY,
+    }
+}
+
+fn at_revision(object: &Value, revision: u64) -> Value {
+    let mut object = object.clone();
+    set_meta(&mut object, "resourceVersion", Some(json!(revision.to_string())));
+    object
 }
 
 fn check_options(options: &WatchOptions, watch_list: bool) -> Result<(), Refusal> {

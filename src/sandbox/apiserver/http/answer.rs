@@ -12,7 +12,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use k8s_openapi::jiff::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -96,7 +96,24 @@ struct PlainList<'a> {
     kind: String,
     api_version: String,
     metadata: Map<String, Value>,
-    items: Vec<&'a Value>,
+    items: Vec<Item<'a>>,
+}
+
+/// An object in a list; built-in kinds do not repeat their kind there.
+struct Item<'a> {
+    object: &'a Value,
+    bare: bool,
+}
+
+impl Serialize for Item<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.object.as_object().filter(|_| self.bare) {
+            Some(fields) => {
+                serializer.collect_map(fields.iter().filter(|(key, _)| !matches!(key.as_str(), "kind" | "apiVersion")))
+            }
+            None => self.object.serialize(serializer),
+        }
+    }
 }
 
 /// One line of a watch.
@@ -112,7 +129,7 @@ pub fn list(resource: &Resource, page: &Page, form: Form, now: Timestamp) -> Res
     let value = match form {
         Form::Table(include) => table(resource.columns, &page.items, metadata, (include, true), now),
         Form::Plain => {
-            let items = page.items.iter().map(|item| &**item).collect();
+            let items = page.items.iter().map(|object| Item { object, bare: !resource.custom }).collect();
             let kind = format!("{}List", resource.kind);
             return json(200, &PlainList { kind, api_version: resource.api_version(), metadata, items });
         }

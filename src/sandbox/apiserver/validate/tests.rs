@@ -72,7 +72,7 @@ fn volume_has_exactly_one_source() {
     assert_eq!(refused("persistentvolumes", &without(volume(), "/spec/csi"), None), ["spec"]);
     assert_eq!(
         refused("persistentvolumes", &with(volume(), "/spec/nfs", json!({"server": "s", "path": "/"})), None),
-        ["spec.nfs"]
+        ["spec.csi"]
     );
 }
 
