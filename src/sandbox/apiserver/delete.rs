@@ -72,7 +72,9 @@ impl World {
         let held_grace = new.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
         if !is_terminating(&old) || held_grace.is_some_and(|held| grace < held) {
             set_meta(&mut new, "deletionTimestamp", Some(json!(timestamp(&self.clock, grace))));
-            set_meta(&mut new, "deletionGracePeriodSeconds", Some(json!(grace)));
+            if place.resource.plural != "namespaces" {
+                set_meta(&mut new, "deletionGracePeriodSeconds", Some(json!(grace)));
+            }
             count_generation(place.resource, &mut new);
         }
         if new != *old {

@@ -44,6 +44,7 @@ pub fn object(resource: &Resource, new: &Value, old: Option<&Value>) -> Result<(
         "volumesnapshotcontents" => snapshot::content(new, &mut findings),
         "volumesnapshotclasses" => snapshot::class(new, &mut findings),
         "secrets" => classes::secret(new, old, &mut findings),
+        "configmaps" => classes::config_map(new, &mut findings),
         "events" => classes::event(new, &mut findings),
         _ => {}
     }
