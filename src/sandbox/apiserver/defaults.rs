@@ -59,9 +59,8 @@ pub fn on_update(resource: &Resource, object: &mut Value) {
 
 fn first_status(resource: &Resource, object: &mut Value) {
     let status = match resource.plural {
-        "persistentvolumeclaims" | "persistentvolumes" => json!({"phase": "Pending"}),
+        "persistentvolumeclaims" | "persistentvolumes" | "pods" => json!({"phase": "Pending"}),
         "namespaces" => json!({"phase": "Active"}),
-        "pods" => json!({"phase": "Pending"}),
         "volumeattachments" => json!({"attached": false}),
         // A node brings its status along.
         "nodes" => return,

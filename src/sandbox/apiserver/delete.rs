@@ -152,7 +152,7 @@ fn check_preconditions(place: &Place, old: &Value, options: &DeleteOptions) -> R
             let mut refusal = Refusal::conflict(place.resource, &place.key.name, &why);
             // Here the real server names the kind, not the plural.
             refusal.message = refusal.message.replacen(&place.resource.qualified(), place.resource.kind, 1);
-            place.resource.kind.clone_into(&mut refusal.kind);
+            place.resource.kind.clone_into(&mut refusal.details.kind);
             return Err(refusal);
         }
     }

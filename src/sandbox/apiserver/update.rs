@@ -111,7 +111,7 @@ impl World {
             Part::Status => validate::status_update(place.resource, old, &new)?,
             Part::Finalize => {}
         }
-        self.commit(place, old, new, dry_run)
+        Ok(self.commit(place, old, new, dry_run))
     }
 
     /// A bound claim may ask for more only if its class allows it, as the admission plug-in of the real server says.
@@ -134,10 +134,10 @@ impl World {
         Err(Refusal::forbidden(place.resource, &place.key.name, why))
     }
 
-    fn commit(&mut self, place: &Place, old: &Arc<Value>, mut new: Value, dry_run: bool) -> Result<Value, Refusal> {
+    fn commit(&mut self, place: &Place, old: &Arc<Value>, mut new: Value, dry_run: bool) -> Value {
         set_meta(&mut new, "resourceVersion", old.pointer("/metadata/resourceVersion").cloned());
         if dry_run || new == **old {
-            return Ok(new);
+            return new;
         }
         if is_terminating(&new) && grace(&new) == 0 && finalizers(&new).is_empty() && !held_by_spec(&new) {
             // The last state with finalizers is what the deletion event shows; the removal itself is never stored.
@@ -145,9 +145,9 @@ impl World {
                 set_meta(&mut new, "resourceVersion", gone.pointer("/metadata/resourceVersion").cloned());
             }
             self.sweep_namespace(&place.key.namespace);
-            return Ok(new);
+            return new;
         }
-        Ok((*self.store.put(place.resource, place.key.clone(), new)).clone())
+        (*self.store.put(place.resource, place.key.clone(), new)).clone()
     }
 }
 

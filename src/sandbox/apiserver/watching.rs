@@ -25,11 +25,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 /// The last bookmark comes so long before the end.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// A watch without a limit of its own ends after this time and up to as much again.
-const SHORTEST_DEFAULT: Duration = Duration::from_secs(1800);
+const SHORTEST_DEFAULT: Duration = Duration::from_mins(30);
 
 /// The query of a watch.
 #[derive(Clone, Debug, Default)]

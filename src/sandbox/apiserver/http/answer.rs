@@ -78,7 +78,7 @@ pub fn text(code: u16, text: &'static str) -> Response<Body> {
 /// A refusal.
 pub fn refusal(refusal: &Refusal) -> Response<Body> {
     let mut answer = json(refusal.code(), &refusal.to_status());
-    if let Some(seconds) = refusal.retry_after_secs {
+    if let Some(seconds) = refusal.details.retry_after_secs {
         answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     answer
@@ -127,7 +127,7 @@ struct Line<'a> {
 pub fn list(resource: &Resource, page: &Page, form: Form, now: Timestamp) -> Response<Body> {
     let metadata = list_metadata(page);
     let value = match form {
-        Form::Table(include) => table(resource.columns, &page.items, metadata, (include, true), now),
+        Form::Table(include) => table(resource.columns, &page.items, &metadata, (include, true), now),
         Form::Plain => {
             let items = page.items.iter().map(|object| Item { object, bare: !resource.custom }).collect();
             let kind = format!("{}List", resource.kind);
@@ -155,7 +155,7 @@ fn shaped<'a>(
             if let Some(version) = object.pointer("/metadata/resourceVersion") {
                 metadata.insert("resourceVersion".into(), version.clone());
             }
-            table(resource.columns, std::slice::from_ref(object), metadata, (include, heads), now)
+            table(resource.columns, std::slice::from_ref(object), &metadata, (include, heads), now)
         }
     };
     Cow::Owned(made)

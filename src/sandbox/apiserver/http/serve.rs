@@ -46,8 +46,8 @@ async fn connection(server: ApiServer, stream: TcpStream) {
         let service = service.clone();
         async move { service.answer::<hyper::body::Incoming>(request).await }
     });
-    let served = http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), answer).await;
-    if let Err(error) = served {
+    let outcome = http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), answer).await;
+    if let Err(error) = outcome {
         tracing::debug!(%error, "connection ended");
     }
 }

@@ -16,11 +16,11 @@ pub fn apply(plural: &str, old: &Value, patch: &Value) -> Result<Value, String> 
     merge_map(plural, &mut Vec::new(), old, patch)
 }
 
-fn merge_map<'p>(plural: &str, path: &mut Vec<&'p str>, old: &Value, patch: &'p Value) -> Result<Value, String> {
-    let Value::Object(changes) = patch else { return Ok(patch.clone()) };
+fn merge_map<'p>(plural: &str, path: &mut Vec<&'p str>, old: &Value, change: &'p Value) -> Result<Value, String> {
+    let Value::Object(changes) = change else { return Ok(change.clone()) };
     let mut fields = match (old, changes.get("$patch").and_then(Value::as_str)) {
         (_, Some("delete")) => return Ok(Value::Object(Map::new())),
-        (_, Some("replace")) => return Ok(without_directives(patch)),
+        (_, Some("replace")) => return Ok(without_directives(change)),
         (_, Some(other)) if other != "merge" => return Err(format!("\"{other}\" is not a $patch directive")),
         (Value::Object(fields), _) => fields.clone(),
         _ => Map::new(),
@@ -28,11 +28,11 @@ fn merge_map<'p>(plural: &str, path: &mut Vec<&'p str>, old: &Value, patch: &'p 
     if let Some(retained) = changes.get("$retainKeys").and_then(Value::as_array) {
         fields.retain(|key, _| retained.iter().any(|kept| kept == key.as_str()));
     }
-    for (key, change) in changes {
+    for (key, value) in changes {
         if let Some(list) = key.strip_prefix(DELETE_PRIMITIVES) {
-            delete_primitives(&mut fields, list, change)?;
+            delete_primitives(&mut fields, list, value)?;
         } else if !key.starts_with('$') {
-            merge_field(plural, path, &mut fields, (key, change))?;
+            merge_field(plural, path, &mut fields, (key, value))?;
         }
     }
     for (key, order) in changes {

@@ -47,7 +47,7 @@ pub enum Include {
 pub fn table(
     columns: &Columns,
     objects: &[Arc<Value>],
-    metadata: Map<String, Value>,
+    metadata: &Map<String, Value>,
     shape: (Include, bool),
     now: Timestamp,
 ) -> Value {

@@ -8,8 +8,8 @@ fn reason<T: std::fmt::Debug>(result: Result<T, Refusal>) -> Option<Reason> {
     result.err().map(|refusal| refusal.reason)
 }
 
-fn merge(server: &ApiServer, plural: &str, at: (&str, &str), patch: Value) -> Result<Value, Refusal> {
-    server.patch(plural, at, PatchKind::Merge, &patch)
+fn merge(server: &ApiServer, plural: &str, at: (&str, &str), patch: &Value) -> Result<Value, Refusal> {
+    server.patch(plural, at, PatchKind::Merge, patch)
 }
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
@@ -53,7 +53,7 @@ async fn deleted_namespace_takes_its_objects_along_and_waits_for_finalizers() {
     server.delete("namespaces", "", "shop", &DeleteOptions::default()).expect("deleted");
     assert_eq!(server.list("configmaps", "shop").expect("listed"), Vec::<Value>::new());
     assert_eq!(server.get("namespaces", "", "shop").expect("still there")["status"]["phase"], "Terminating");
-    merge(&server, "secrets", ("shop", "b"), json!({"metadata": {"finalizers": null}})).expect("patched");
+    merge(&server, "secrets", ("shop", "b"), &json!({"metadata": {"finalizers": null}})).expect("patched");
     assert_eq!(reason(server.get("namespaces", "", "shop")), Some(Reason::NotFound));
 }
 
@@ -62,7 +62,7 @@ async fn write_that_changes_nothing_gets_no_revision() {
     let server = server();
     server.create("persistentvolumes", "", volume("v")).expect("created");
     let before = server.revision();
-    merge(&server, "persistentvolumes", ("", "v"), json!({"spec": {"volumeMode": "Filesystem"}})).expect("patched");
+    merge(&server, "persistentvolumes", ("", "v"), &json!({"spec": {"volumeMode": "Filesystem"}})).expect("patched");
     assert_eq!(server.revision(), before);
 }
 
@@ -84,7 +84,7 @@ async fn main_write_keeps_the_status_and_status_write_keeps_the_rest() {
 async fn phase_change_of_a_volume_is_stamped() {
     let server = server();
     server.create("persistentvolumes", "", volume("v")).expect("created");
-    tokio::time::advance(std::time::Duration::from_secs(60)).await;
+    tokio::time::advance(std::time::Duration::from_mins(1)).await;
     let bound = json!({"status": {"phase": "Bound"}});
     let changed = server.patch_status("persistentvolumes", ("", "v"), PatchKind::Merge, &bound).expect("patched");
     assert_eq!(changed["status"]["lastPhaseTransitionTime"], "1970-01-01T00:01:00Z");
@@ -138,7 +138,7 @@ async fn finalizer_cannot_be_added_while_the_object_goes() {
     server.create("persistentvolumes", "", volume("v")).expect("created");
     server.delete("persistentvolumes", "", "v", &DeleteOptions::default()).expect("deleted");
     let added = json!({"metadata": {"finalizers": ["kubernetes.io/pv-protection", "x.io/y"]}});
-    assert_eq!(reason(merge(&server, "persistentvolumes", ("", "v"), added)), Some(Reason::Invalid));
+    assert_eq!(reason(merge(&server, "persistentvolumes", ("", "v"), &added)), Some(Reason::Invalid));
 }
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
@@ -192,7 +192,7 @@ async fn only_a_claim_of_a_growing_class_may_grow() {
     }
     let grow = |name: &str| {
         let more = json!({"spec": {"resources": {"requests": {"storage": "2Gi"}}}});
-        reason(merge(&server, "persistentvolumeclaims", ("default", name), more))
+        reason(merge(&server, "persistentvolumeclaims", ("default", name), &more))
     };
     assert_eq!((grow("fixed"), grow("growing")), (Some(Reason::Forbidden), None));
 }

@@ -113,7 +113,7 @@ async fn frozen_watch_shows_all_it_held_back_once_released() {
     let frozen = server.faults().add(Match::any().verb("watch").resource("configmaps"), Effect::Freeze);
     server.create("configmaps", "default", config_map("a", "1")).expect("created");
     server.create("configmaps", "default", config_map("b", "1")).expect("created");
-    tokio::time::timeout(Duration::from_secs(600), watch.next()).await.expect_err("frozen, bookmarks too");
+    tokio::time::timeout(Duration::from_mins(10), watch.next()).await.expect_err("frozen, bookmarks too");
     server.faults().remove(frozen);
     assert_eq!(ready(&mut watch), ["ADDED a", "ADDED b"]);
 }
@@ -149,7 +149,7 @@ async fn bookmark_never_overtakes_an_event() {
     let mut watch = open(&server, "", &with_bookmarks(3600));
     let other = server.clone();
     tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
         other.create("configmaps", "default", config_map("a", "1")).expect("created");
     });
     let events = [watch.next().await.expect("an event"), watch.next().await.expect("an event")];

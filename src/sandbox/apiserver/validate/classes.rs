@@ -153,10 +153,10 @@ pub fn attachment(new: &Value, old: Option<&Value>, findings: &mut Findings) {
     let source = |key: &str| spec.get("source").is_some_and(|source| source.get(key).is_some());
     match (source("persistentVolumeName"), source("inlineVolumeSpec")) {
         (false, false) => {
-            findings.required("spec.source", "must specify exactly one of inlineVolumeSpec and persistentVolumeName")
+            findings.required("spec.source", "must specify exactly one of inlineVolumeSpec and persistentVolumeName");
         }
         (true, true) => {
-            findings.forbidden("spec.source", "must specify exactly one of inlineVolumeSpec and persistentVolumeName")
+            findings.forbidden("spec.source", "must specify exactly one of inlineVolumeSpec and persistentVolumeName");
         }
         (true, false) | (false, true) => {}
     }

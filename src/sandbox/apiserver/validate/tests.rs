@@ -9,7 +9,7 @@ fn refused(plural: &str, new: &Value, old: Option<&Value>) -> Vec<String> {
         Ok(()) => Vec::new(),
         Err(refusal) => {
             assert_eq!(refusal.code(), 422);
-            refusal.causes.into_iter().map(|cause| cause.field).collect()
+            refusal.details.causes.into_iter().map(|cause| cause.field).collect()
         }
     }
 }

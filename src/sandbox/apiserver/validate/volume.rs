@@ -120,13 +120,12 @@ fn check_source(spec: &Map<String, Value>, findings: &mut Findings) {
         ["controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef"];
     for key in references {
         let Some(reference) = csi.get(key) else { continue };
-        let rules: [(&str, fn(&str) -> Option<&'static str>); 2] =
-            [("name", syntax::subdomain), ("namespace", syntax::label)];
-        for (part, rule) in rules {
+        for part in ["name", "namespace"] {
             let field = format!("spec.csi.{key}.{part}");
             match reference.get(part).and_then(Value::as_str).unwrap_or_default() {
                 "" => findings.required(field, ""),
-                text => findings.syntax(&field, text, rule(text)),
+                text if part == "name" => findings.syntax(&field, text, syntax::subdomain(text)),
+                text => findings.syntax(&field, text, syntax::label(text)),
             }
         }
     }
