@@ -189,8 +189,8 @@ impl Watch {
         // "Not older than" holds for the initial state even when it lags.
         let shown = now.saturating_sub(options.stale_by).max(oldest).max(asked.min(now));
         let objects = store.objects_at(self.resource, shown).unwrap_or_default();
-        let taken = objects.into_values().filter(|object| self.selection.takes(object));
-        self.ready.extend(taken.map(|object| Event { kind: EventKind::Added, object }));
+        let taken = objects.values().filter(|object| self.selection.takes(object));
+        self.ready.extend(taken.map(|object| Event { kind: EventKind::Added, object: Arc::clone(object) }));
         self.cursor = shown;
         if options.initial_events == Some(true) && options.bookmarks {
             let mut bookmark = self.bookmark(shown);

@@ -26,7 +26,6 @@ pub async fn serve(server: ApiServer, listener: TcpListener, cancel: Cancellatio
             Some(_ended) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, _peer)) => {
-                    stream.set_nodelay(true)?;
                     connections.spawn(connection(server.clone(), stream));
                 }
                 Err(error) => {
@@ -41,6 +40,8 @@ pub async fn serve(server: ApiServer, listener: TcpListener, cancel: Cancellatio
 }
 
 async fn connection(server: ApiServer, stream: TcpStream) {
+    // Only a matter of speed; a peer that is gone already shows below.
+    let _set = stream.set_nodelay(true);
     let service = server.service();
     let answer = service_fn(move |request| {
         let service = service.clone();
