@@ -5,6 +5,7 @@
 
 mod controllers;
 pub mod driver;
+mod rooms;
 pub mod start;
 mod surroundings;
 
@@ -16,7 +17,8 @@ use crate::kube_api::events::{self, EventSink, Recorder};
 use crate::random::Random;
 use crate::report::metrics::Metrics;
 use crate::report::reasons;
-use controllers::{Controllers, Ground};
+use controllers::Controllers;
+use rooms::Ground;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -131,15 +133,15 @@ impl Run {
         tokio::pin!(running);
         tokio::select! {
             biased;
-            () = &mut running => return,
+            () = &mut running => return controllers.hand_over().await,
             () = self.stop.cancelled() => {}
         }
         let drain = DRAIN.min(self.config.timeout);
         info!(target: "app", "stopping: running calls get up to {} s", drain.as_secs_f64());
         if timeout(drain, running).await.is_err() {
             warn!(target: "app", "calls were still running at the end of that time");
-            controllers.tell_open_creations();
         }
+        controllers.hand_over().await;
     }
 }
 

@@ -3,11 +3,16 @@
 use crate::claim;
 use crate::claim::places;
 use crate::claim::refusal::{Refusal, cut};
+use crate::claim::source::SourceKind;
+use crate::claim::worker::ClaimRoom;
 use crate::migration;
 use crate::model::driver::DriverCell;
 use crate::model::grant::Grant;
 use crate::model::meta::MetaExt;
 use crate::model::{Accessibility, Claim, Class, Driver, Options, Volume};
+use crate::protection;
+use crate::protection::SourceKey;
+use crate::protection::index::Kind;
 use crate::topology::watching::SharedNodes;
 use crate::volume;
 use serde_json::Value;
@@ -19,6 +24,8 @@ pub struct ForClaims {
     pub volumes: Arc<volume::book::Book>,
     /// Places of the cluster.
     pub nodes: SharedNodes,
+    /// Reference grants.
+    pub grants: Arc<claim::grants::Grants>,
     /// The driver.
     pub driver: DriverCell,
     /// Settings.
@@ -48,8 +55,8 @@ impl claim::worker::Surroundings for ForClaims {
         migration::volume_to_in_tree(volume).map_err(|error| error.to_string())
     }
 
-    fn grants(&self, _namespace: &str) -> Vec<Grant> {
-        Vec::new()
+    fn grants(&self, namespace: &str) -> Vec<Grant> {
+        self.grants.of_namespace(namespace)
     }
 }
 
@@ -73,5 +80,28 @@ impl volume::worker::Surroundings for ForVolumes {
     fn to_csi(&self, volume: &Value) -> Result<Volume, String> {
         let translated = migration::volume_to_csi(volume).map_err(|error| error.to_string())?;
         serde_json::from_value(translated).map_err(|error| error.to_string())
+    }
+}
+
+/// What the protection room asks.
+pub struct ForProtection {
+    /// The claim room.
+    pub claims: Arc<ClaimRoom>,
+}
+
+impl protection::worker::Surroundings for ForProtection {
+    fn open_creations(&self, kind: Kind, source: &SourceKey) -> usize {
+        self.claims.book.open_copies(source_kind(kind), &source.namespace, &source.name)
+    }
+
+    fn take_snapshot(&self, source: &SourceKey) -> Option<Value> {
+        self.claims.sources.take(SourceKind::Snapshot, &source.namespace, &source.name)
+    }
+}
+
+fn source_kind(kind: Kind) -> SourceKind {
+    match kind {
+        Kind::Claim => SourceKind::Claim,
+        Kind::Snapshot => SourceKind::Snapshot,
     }
 }

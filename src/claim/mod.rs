@@ -14,6 +14,7 @@ pub mod classes;
 pub mod clone_source;
 pub mod existing;
 pub mod grant;
+pub mod grants;
 pub mod hold_back;
 pub mod intent;
 pub mod naming;
