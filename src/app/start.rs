@@ -71,8 +71,9 @@ async fn serve(config: Arc<Config>) -> u8 {
 
 /// The real API server and the real driver of a configuration; else the exit code and what is wrong.
 pub(super) async fn world_of(config: &Config) -> Result<World, (u8, String)> {
-    let metrics = Arc::new(Metrics);
-    let clients = client::connect(&connect_options(config), Arc::new(()))
+    let metrics = Metrics::register(config.leader.is_some())
+        .map_err(|failure| (255, format!("cannot set up metrics: {failure}")))?;
+    let clients = client::connect(&connect_options(config), metrics.clone())
         .await
         .map_err(|failure| (255, driver::with_causes(&failure)))?;
     let path = channel::parse_address(&config.csi_address).map_err(|failure| (1, driver::with_causes(&failure)))?;

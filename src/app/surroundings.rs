@@ -1,13 +1,18 @@
 //! What one room needs to know of another, handed over here because rooms do not import each other.
 
 use crate::claim;
+use crate::claim::places;
 use crate::claim::refusal::{Refusal, cut};
+use crate::claim::source::SourceKind;
+use crate::claim::worker::ClaimRoom;
 use crate::migration;
 use crate::model::driver::DriverCell;
 use crate::model::grant::Grant;
 use crate::model::meta::MetaExt;
 use crate::model::{Accessibility, Claim, Class, Driver, Options, Volume};
-use crate::topology::requirement::{Wanted, requirement};
+use crate::protection;
+use crate::protection::SourceKey;
+use crate::protection::index::Kind;
 use crate::topology::watching::SharedNodes;
 use crate::volume;
 use serde_json::Value;
@@ -19,6 +24,8 @@ pub struct ForClaims {
     pub volumes: Arc<volume::book::Book>,
     /// Places of the cluster.
     pub nodes: SharedNodes,
+    /// Reference grants.
+    pub grants: Arc<claim::grants::Grants>,
     /// The driver.
     pub driver: DriverCell,
     /// Settings.
@@ -31,23 +38,7 @@ impl claim::worker::Surroundings for ForClaims {
     }
 
     fn accessibility(&self, claim: &Claim, class: &Class) -> Result<Option<Accessibility>, Refusal> {
-        if !self.driver.get().can.accessibility_constraints || !self.options.topology {
-            return Ok(None);
-        }
-        let wanted = Wanted {
-            claim_name: claim.metadata.name(),
-            selected_node: claim.selected_node(),
-            allowed: &class.allowed_topologies,
-            strict: self.options.strict_topology,
-            immediate: self.options.immediate_topology,
-        };
-        requirement(&wanted, &mut self.nodes.lock()).map_err(|fault| {
-            if fault.needs_other_node() {
-                Refusal::SelectedNodeUnknown { node: cut(wanted.selected_node) }
-            } else {
-                Refusal::TopologyImpossible { why: fault.to_string() }
-            }
-        })
+        places::accessibility(claim, class, &self.driver.get(), &self.options, &mut self.nodes.lock())
     }
 
     fn translate_class(&self, class: &Class, driver: &Driver) -> Result<Option<Class>, Refusal> {
@@ -64,8 +55,8 @@ impl claim::worker::Surroundings for ForClaims {
         migration::volume_to_in_tree(volume).map_err(|error| error.to_string())
     }
 
-    fn grants(&self, _namespace: &str) -> Vec<Grant> {
-        Vec::new()
+    fn grants(&self, namespace: &str) -> Vec<Grant> {
+        self.grants.of_namespace(namespace)
     }
 }
 
@@ -89,5 +80,28 @@ impl volume::worker::Surroundings for ForVolumes {
     fn to_csi(&self, volume: &Value) -> Result<Volume, String> {
         let translated = migration::volume_to_csi(volume).map_err(|error| error.to_string())?;
         serde_json::from_value(translated).map_err(|error| error.to_string())
+    }
+}
+
+/// What the protection room asks.
+pub struct ForProtection {
+    /// The claim room.
+    pub claims: Arc<ClaimRoom>,
+}
+
+impl protection::worker::Surroundings for ForProtection {
+    fn open_creations(&self, kind: Kind, source: &SourceKey) -> usize {
+        self.claims.book.open_copies(source_kind(kind), &source.namespace, &source.name)
+    }
+
+    fn take_snapshot(&self, source: &SourceKey) -> Option<Value> {
+        self.claims.sources.take(SourceKind::Snapshot, &source.namespace, &source.name)
+    }
+}
+
+fn source_kind(kind: Kind) -> SourceKind {
+    match kind {
+        Kind::Claim => SourceKind::Claim,
+        Kind::Snapshot => SourceKind::Snapshot,
     }
 }

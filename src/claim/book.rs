@@ -9,6 +9,7 @@
 
 use super::hold_back::{Fingerprint, HoldBack};
 use super::plan;
+use super::source::SourceKind;
 use super::unresolved::Creation;
 use crate::model::meta::{MetaExt, is_older};
 use crate::model::{Claim, Driver};
@@ -111,6 +112,18 @@ impl Book {
             }] += 1;
         }
         counts
+    }
+
+    /// How many open creations copy this source.
+    pub fn open_copies(&self, kind: SourceKind, namespace: &str, name: &str) -> usize {
+        let is_copy = |creation: &&Creation| {
+            creation
+                .facts()
+                .source
+                .as_ref()
+                .is_some_and(|source| source.kind == kind && source.namespace == namespace && source.name == name)
+        };
+        self.lock().creations.values().filter(is_copy).count()
     }
 
     /// Every open creation, for the hand-over at a stop.

@@ -186,3 +186,6 @@ fn check_volume<'a>(
 fn mode_name(mode: Option<&str>) -> &'static str {
     if mode == Some("Block") { "Block" } else { "Filesystem" }
 }
+
+#[cfg(test)]
+mod tests;

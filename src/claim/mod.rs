@@ -1,7 +1,7 @@
 //! A claim becomes a volume.
 //!
 //! Read in the order of the way: [`watching`] (which claims matter), [`book`] (what is known), [`plan`] (whether and
-//! what to ask), with [`source`], [`clone_source`], [`snapshot_source`], [`grant`], [`attributes`], [`access`],
+//! what to ask), with [`source`], [`clone_source`], [`snapshot_source`], [`grant`], [`attributes`], [`places`], [`access`],
 //! [`parameters`], [`secrets`] and [`naming`] for its parts; [`refusal`] (why not); [`answer`] (what the driver's
 //! answer means), [`unresolved`] (what may exist); [`volume`] (the object to save), [`existing`] (when the name is
 //! taken); [`hold_back`] (claims that the driver called invalid). [`worker`] does the I/O.
@@ -14,10 +14,12 @@ pub mod classes;
 pub mod clone_source;
 pub mod existing;
 pub mod grant;
+pub mod grants;
 pub mod hold_back;
 pub mod intent;
 pub mod naming;
 pub mod parameters;
+pub mod places;
 pub mod plan;
 pub mod refusal;
 pub mod secrets;

@@ -175,6 +175,8 @@ pub struct VolumeFacts {
     pub migrated: bool,
     /// Whether the driver must say that it filled the volume from the source (provisioning.md 5.1 point 4).
     pub needs_source: bool,
+    /// The source that stays protected while this is open.
+    pub source: Option<DataSource>,
 }
 
 /// Everything of a request that needs no reads, or why there will be none (provisioning.md 4.2 steps 1 to 11, 17, 18).
@@ -211,6 +213,7 @@ pub fn draft(claim: &Claim, class: &Class, setting: &Setting<'_>) -> Result<Draf
         },
         refs: refs.clone(),
         attributes_class: attributes_class.clone(),
+        source: source.clone(),
         ..facts_of(claim, class, setting)
     };
     Ok(Draft { volume_name, required_bytes, capabilities, parameters, refs, source, attributes_class, facts })
@@ -348,3 +351,6 @@ pub fn finish(draft: Draft, gathered: Gathered) -> Result<Attempt, Refusal> {
     };
     Ok(Attempt { request, facts: draft.facts })
 }
+
+#[cfg(test)]
+mod tests;

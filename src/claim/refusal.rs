@@ -122,7 +122,7 @@ pub enum Refusal {
     SourceNamespaceOff { namespace: String },
     /// 4.8.
     #[error(
-        "no ReferenceGrant in namespace {namespace:?} lets claims of namespace {claim_namespace:?} use {kind} {name:?}; \
+        "no ReferenceGrant in namespace {namespace:?} lets claims of namespace {claim_namespace:?} use {kind:?} {name:?}; \
          ask its owner for one"
     )]
     SourceNotGranted { namespace: String, kind: String, name: String, claim_namespace: String },
@@ -189,6 +189,9 @@ pub enum Refusal {
          --volume-name-prefix of the provisioner"
     )]
     VolumeNameTaken { volume: String },
+    /// 4.2 steps 12 to 14.
+    #[error("the data source {source_name:?} cannot be read or protected: {why}")]
+    SourceNotProtected { source_name: String, why: String },
     /// `--durable-intent`: what cannot be written down is not begun.
     #[error("{why}; no volume is created before the request is recorded (--durable-intent)")]
     NotRecorded { why: String },
@@ -228,6 +231,7 @@ impl Refusal {
             Self::AttributesClassUnreadable { .. } => "attributes-class-unreadable",
             Self::AttributesClassOfOtherDriver { .. } => "attributes-class-of-other-driver",
             Self::VolumeNameTaken { .. } => "volume-object-of-other-claim",
+            Self::SourceNotProtected { .. } => "snapshot-finalizer-write-failed",
             Self::NotRecorded { .. } => "request-not-recorded",
             Self::Unprepared { .. } => "request-unprepared",
         }
@@ -262,6 +266,7 @@ impl Refusal {
             | Self::AttributesClassUnreadable { .. }
             | Self::AttributesClassOfOtherDriver { .. }
             | Self::VolumeNameTaken { .. }
+            | Self::SourceNotProtected { .. }
             | Self::NotRecorded { .. }
             | Self::Unprepared { .. } => RefusalState::NoChange,
         }

@@ -11,6 +11,7 @@ use crate::model::claim::Source;
 use crate::model::grant::Grant;
 use crate::model::meta::MetaExt;
 use crate::model::snapshot::SNAPSHOT_GROUP;
+use serde::{Deserialize, Serialize};
 
 /// Result of reading one object.
 #[derive(Clone, Debug)]
@@ -24,7 +25,7 @@ pub enum Found<T> {
 }
 
 /// Source of a volume.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataSource {
     /// Snapshot or claim.
     pub kind: SourceKind,
@@ -35,7 +36,7 @@ pub struct DataSource {
 }
 
 /// Kinds of sources that are copied here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum SourceKind {
     /// `VolumeSnapshot`.
     Snapshot,

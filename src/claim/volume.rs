@@ -155,24 +155,4 @@ const IN_TREE_SOURCES: [&str; 9] = [
 ];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_same_volume_for_the_same_claim_is_the_same() {
-        let volume = |handle: &str, uid: &str| json!({ "spec": { "csi": { "driver": "d", "volumeHandle": handle }, "claimRef": { "uid": uid } } });
-        assert!(same_volume(&volume("h", "u"), &volume("h", "u")));
-        assert!(!same_volume(&volume("h", "u"), &volume("other", "u")));
-        assert!(!same_volume(&volume("h", "u"), &volume("h", "other")));
-        assert!(!same_volume(&json!({ "spec": {} }), &volume("h", "u")));
-        assert!(!same_volume(&json!({}), &json!({})));
-    }
-
-    #[test]
-    fn translated_volumes_are_compared_by_their_in_tree_source() {
-        let volume =
-            |id: &str| json!({ "spec": { "awsElasticBlockStore": { "volumeID": id }, "claimRef": { "uid": "u" } } });
-        assert!(same_volume(&volume("vol-1"), &volume("vol-1")));
-        assert!(!same_volume(&volume("vol-1"), &volume("vol-2")));
-    }
-}
+mod tests;

@@ -2,10 +2,12 @@
 
 use super::book::{Book, Noticed};
 use super::classes::Classes;
+use super::grants::Grants;
 use crate::kube_api::queue::Queue;
 use crate::kube_api::sweep::Sweep;
 use crate::kube_api::watch::Observer;
 use crate::model::driver::DriverCell;
+use crate::model::grant::Grant;
 use crate::model::meta::MetaExt;
 use crate::model::{Claim, Class};
 use std::sync::Arc;
@@ -116,6 +118,53 @@ impl Observer<Class> for ClassObserver {
     fn list_ends(&mut self) {
         for name in self.sweep.end(self.classes.names()) {
             self.classes.remove(&name);
+        }
+    }
+}
+
+/// Feeds the grants and wakes claims that copy from a namespace whose grants changed.
+pub struct GrantObserver {
+    book: Arc<Book>,
+    grants: Arc<Grants>,
+    queue: Queue<String>,
+    sweep: Sweep,
+}
+
+impl GrantObserver {
+    /// Writes into `grants` and wakes claims of `book` through `queue`.
+    pub fn new(book: Arc<Book>, grants: Arc<Grants>, queue: Queue<String>) -> Self {
+        Self { book, grants, queue, sweep: Sweep::default() }
+    }
+
+    fn wake(&self, namespace: &str) {
+        let copies = |claim: &Claim| {
+            claim.metadata.namespace() != namespace && claim.source().is_some_and(|one| one.namespace == namespace)
+        };
+        for uid in self.book.waiting(copies) {
+            self.queue.add(uid);
+        }
+    }
+}
+
+impl Observer<Grant> for GrantObserver {
+    fn list_begins(&mut self) {
+        self.sweep.begin();
+    }
+
+    fn seen(&mut self, grant: Grant, _fresh: bool) {
+        let namespace = grant.metadata.namespace().to_owned();
+        self.sweep.saw(&grant.metadata.key());
+        self.grants.put(grant);
+        self.wake(&namespace);
+    }
+
+    fn gone(&mut self, grant: Grant) {
+        self.grants.remove(&grant.metadata.key());
+    }
+
+    fn list_ends(&mut self) {
+        for key in self.sweep.end(self.grants.keys()) {
+            self.grants.remove(&key);
         }
     }
 }

@@ -6,7 +6,7 @@
 //! - this file: what is due for a claim;
 //! - [`create`]: the call and what its answer means; the deletion of volumes nobody may use;
 //! - [`save`]: the volume object;
-//! - [`gather`]: secrets, attributes classes, sources;
+//! - [`gather`]: attributes classes and secrets; [`sources`]: snapshots and claims to copy, and their protection;
 //! - [`intent`]: durable records of what is open;
 //! - [`reschedule`]: giving the claim back to the scheduler.
 
@@ -15,6 +15,7 @@ mod gather;
 pub mod intent;
 mod reschedule;
 mod save;
+pub mod sources;
 
 use super::book::Book;
 use super::classes::Classes;
@@ -81,6 +82,8 @@ pub struct ClaimRoom {
     pub surroundings: Arc<dyn Surroundings>,
     /// Secrets, read by name.
     pub secrets: Arc<SecretReader>,
+    /// Sources read lately.
+    pub sources: sources::SourceViews,
     /// Durable records.
     pub intents: intent::Intents,
 }
@@ -120,7 +123,9 @@ impl ClaimRoom {
     }
 
     async fn handle(&self, uid: String) {
-        match self.turn(&uid).await {
+        let next = self.turn(&uid).await;
+        self.metrics.set_open_creations(self.book.open_creations());
+        match next {
             Next::Done => self.queue.forget(&uid),
             Next::Retry => {
                 self.queue.retry(uid);

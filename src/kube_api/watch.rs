@@ -62,3 +62,23 @@ pub async fn watch<K>(
         }
     }
 }
+
+pub struct Both<A, B>(pub A, pub B);
+impl<K: Clone, A: Observer<K>, B: Observer<K>> Observer<K> for Both<A, B> {
+    fn list_begins(&mut self) {
+        self.0.list_begins();
+        self.1.list_begins();
+    }
+    fn seen(&mut self, object: K, fresh: bool) {
+        self.0.seen(object.clone(), fresh);
+        self.1.seen(object, fresh);
+    }
+    fn gone(&mut self, object: K) {
+        self.0.gone(object.clone());
+        self.1.gone(object);
+    }
+    fn list_ends(&mut self) {
+        self.0.list_ends();
+        self.1.list_ends();
+    }
+}

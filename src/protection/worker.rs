@@ -32,6 +32,8 @@ const HOPELESS_AFTER: Duration = Duration::from_secs(300);
 pub trait Surroundings: Send + Sync {
     /// Creations from this source that may be running or whose volume object is not saved.
     fn open_creations(&self, kind: Kind, source: &SourceKey) -> usize;
+    /// The snapshot as the claim room wrote it last, if that was just now: saves a read.
+    fn take_snapshot(&self, source: &SourceKey) -> Option<Value>;
 }
 
 /// Everything that the protection room works with.
@@ -146,6 +148,13 @@ impl ProtectionRoom {
             serde_json::from_value::<Snapshot>(object.clone())
                 .is_ok_and(|snapshot| snapshot::may_release(&snapshot, open()))
         };
+        if let Some(object) = self.surroundings.take_snapshot(key) {
+            match self.write_without(&path, object, "", SNAPSHOT_FINALIZER, &still_free).await {
+                // Somebody wrote since then: read it.
+                Err(error) if error.kind == ApiErrorKind::Conflict => {}
+                result => return result,
+            }
+        }
         self.remove_finalizer(&path, "", SNAPSHOT_FINALIZER, still_free).await
     }
 
@@ -158,11 +167,21 @@ impl ProtectionRoom {
         finalizer: &str,
         still: impl Fn(&Value) -> bool,
     ) -> Result<(), ApiError> {
-        let mut object = match self.objects.get::<Value>(path).await {
-            Ok(object) => object,
-            Err(error) if error.kind == ApiErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(error),
-        };
+        match self.objects.get::<Value>(path).await {
+            Ok(object) => self.write_without(path, object, uid, finalizer, still).await,
+            Err(error) if error.kind == ApiErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn write_without(
+        &self,
+        path: &Path,
+        mut object: Value,
+        uid: &str,
+        finalizer: &str,
+        still: impl Fn(&Value) -> bool,
+    ) -> Result<(), ApiError> {
         if !uid.is_empty() && object["metadata"]["uid"].as_str() != Some(uid) {
             return Ok(());
         }

@@ -109,6 +109,11 @@ fn namespace_of(object: &Value) -> String {
     object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
+fn version(object: &Value) -> u64 {
+    let version = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+    version.and_then(|version| version.parse().ok()).unwrap_or(0)
+}
+
 /// What a feed reports.
 #[derive(Debug)]
 pub enum News {
@@ -132,7 +137,7 @@ impl Feed {
         Self { server: server.clone(), kinds: plurals.iter().map(|plural| (*plural, None, None)).collect() }
     }
 
-    /// What is known since the last call, per kind in order; never waits.
+    /// What is known since the last call, in the order in which it happened; never waits.
     pub fn news(&mut self) -> Vec<News> {
         let mut news = Vec::new();
         for (plural, watch, first) in &mut self.kinds {
@@ -149,6 +154,11 @@ impl Feed {
                 }
             }
         }
+        // Versions count all kinds, so they tell what came first.
+        news.sort_by_key(|news| match news {
+            News::Relisted(_) => 0,
+            News::Changed(_, object) | News::Gone(_, object) => version(object),
+        });
         news
     }
 

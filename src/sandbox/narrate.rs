@@ -173,7 +173,11 @@ fn volume_lines(old: Option<&Value>, new: &Value) -> Vec<Line> {
         let maker = annotation(new, PROVISIONED_BY).map(|maker| format!(" by {maker}")).unwrap_or_default();
         let owner = claim_key(new).map(|owner| format!(" for {owner}")).unwrap_or_default();
         let policy = text(new, "/spec/persistentVolumeReclaimPolicy");
-        return vec![line(format!("{}: saved{maker}{owner}, {size}, {policy}", phase_or_pending(new)))];
+        let handle = match text(new, "/spec/csi/volumeHandle") {
+            "" => String::new(),
+            handle => format!(", handle {handle}"),
+        };
+        return vec![line(format!("{}: saved{maker}{owner}, {size}, {policy}{handle}", phase_or_pending(new)))];
     };
     let mut lines = Vec::new();
     if phase(old) != phase(new) {

@@ -5,6 +5,7 @@ use super::single::mode_name;
 use super::table::{lay_over, read, read_all};
 use csi_provisioner::claim::answer::{self, AttemptState};
 use csi_provisioner::claim::clone_source::{self, Wanted};
+use csi_provisioner::claim::places;
 use csi_provisioner::claim::plan::{self, Attempt, Draft, Gathered, Setting, Verdict};
 use csi_provisioner::claim::refusal::{Refusal, RefusalState};
 use csi_provisioner::claim::snapshot_source::{self, SnapshotFault};
@@ -14,12 +15,14 @@ use csi_provisioner::model::claim::{CLONE_FINALIZER, SELECTED_NODE};
 use csi_provisioner::model::class::AttributesClass;
 use csi_provisioner::model::driver::Capabilities;
 use csi_provisioner::model::meta::MetaExt;
+use csi_provisioner::model::node::{CsiNode, Node};
 use csi_provisioner::model::request::{AccessType, Code, ContentSource, CreateRequest};
 use csi_provisioner::model::secret::SecretRef;
 use csi_provisioner::model::snapshot::{SNAPSHOT_FINALIZER, Snapshot, SnapshotContent};
 use csi_provisioner::model::volume::PROVISIONED_BY;
 use csi_provisioner::model::{CallError, Claim, Class, CreatedVolume, Driver, Options, Secrets, Volume};
 use csi_provisioner::protection::snapshot;
+use csi_provisioner::topology::nodes::Nodes;
 use csi_provisioner::volume::finalizer;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -183,7 +186,27 @@ impl<'a> World<'a> {
             },
             None => None,
         };
-        Ok(Gathered { secrets, source, attributes, accessibility: None })
+        let accessibility = places::accessibility(
+            &self.claim,
+            &self.translated.clone().unwrap_or_else(|| read(&self.input["class"])),
+            &self.driver,
+            &self.options,
+            &mut self.nodes(),
+        )?;
+        Ok(Gathered { secrets, source, attributes, accessibility })
+    }
+
+    /// The places of the row's nodes.
+    fn nodes(&self) -> Nodes {
+        let mut nodes = Nodes::default();
+        for node in read_all::<Node>(&self.input["objects"]["nodes"]) {
+            nodes.put_node(node.metadata.name(), node.metadata.labels.clone().unwrap_or_default());
+        }
+        for csi_node in read_all::<CsiNode>(&self.input["objects"]["csiNodes"]) {
+            let ours = csi_node.spec.drivers.iter().find(|driver| driver.name == self.driver.name);
+            nodes.put_registration(csi_node.metadata.name(), ours.map(|driver| driver.topology_keys.clone()));
+        }
+        nodes
     }
 
     fn secret(&self, secret: &SecretRef) -> Result<Secrets, Refusal> {

@@ -1,5 +1,18 @@
 //! Rows where this implementation differs on purpose beyond the table's own recommendations.
 
+use super::table::Row;
+
+/// Groups about something that does not exist here, and why not.
+const WITHOUT_COUNTERPART: &[(&str, &str)] = &[(
+    "claim-topology-memory",
+    "W12, W20, W34: nothing is remembered per claim; an unresolved request is kept whole instead",
+)];
+
+/// Why the row has no counterpart here, if it has none.
+pub fn without_counterpart(row: &Row) -> Option<&'static str> {
+    WITHOUT_COUNTERPART.iter().find(|(group, _)| *group == row.group).map(|(_, because)| *because)
+}
+
 /// A row, what is expected here (laid over the table), and why.
 pub struct Deviation {
     pub row: &'static str,
@@ -30,5 +43,12 @@ pub const DEVIATIONS: &[Deviation] = &[
         row: "provision-049",
         expected: r#"{"calls": {"DeleteVolume": 1}}"#,
         because: "W15: one try per turn, repeated with pauses until the driver confirms, instead of five back to back",
+    },
+    Deviation {
+        row: "helper-log-secret-stripping-001",
+        expected: r#"{"log_json": {"volume_capabilities": [
+            {"access_mode": {"mode": "MULTI_NODE_MULTI_WRITER"},
+             "mount": {"fs_type": "ext4", "mount_flags": "***stripped***"}}]}}"#,
+        because: "csi-rules.md 1.5: mount flags count as sensitive",
     },
 ];

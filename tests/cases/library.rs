@@ -1,7 +1,7 @@
 //! Groups about the controller around the provision step.
 
 use super::chain::{call_error, code_of};
-use super::table::{read, read_all};
+use super::table::{read, read_all, strings};
 use csi_provisioner::claim::answer::{Accepted, AttemptState, classify};
 use csi_provisioner::claim::hold_back::{Fingerprint, HoldBack};
 use csi_provisioner::claim::plan::{self, Attempt, Gathered, Setting, Verdict};
@@ -87,21 +87,17 @@ pub fn ownership(input: &Value) -> Value {
     json!({ "ours": drivers(input).iter().any(|driver| ownership::is_ours(&volume, driver)) })
 }
 
-fn list(value: &Value) -> Vec<String> {
-    value.as_array().into_iter().flatten().map(|text| text.as_str().unwrap_or_default().to_owned()).collect()
-}
-
 fn changed(before: &[String], after: Option<&[String]>) -> Value {
     json!({ "modified": after.is_some(), "finalizers": after.unwrap_or(before) })
 }
 
 pub fn finalizer_remove(input: &Value) -> Value {
-    let before = list(&input["finalizers"]);
+    let before = strings(&input["finalizers"]);
     changed(&before, finalizer::removed(&before, input["remove"].as_str().expect("a finalizer")).as_deref())
 }
 
 pub fn finalizer_add(input: &Value) -> Value {
-    let before = list(&input["finalizers"]);
+    let before = strings(&input["finalizers"]);
     changed(&before, finalizer::added(&before, input["add"].as_str().expect("a finalizer")).as_deref())
 }
 
@@ -201,7 +197,7 @@ pub fn volume_save(input: &Value) -> Value {
 pub fn controller(input: &Value) -> Value {
     let claims: Vec<Claim> = read_all(&input["claims"]);
     let (mut provisioned, mut open, mut objects) = (0, BTreeSet::new(), Vec::new());
-    for uid in list(&input["queued_claims"]) {
+    for uid in strings(&input["queued_claims"]) {
         let Some(claim) = claims.iter().find(|claim| claim.metadata.uid() == uid) else { continue };
         let name = format!("pvc-{uid}");
         if input["volumes"].as_array().into_iter().flatten().any(|volume| volume["metadata"]["name"] == name.as_str()) {
@@ -268,7 +264,7 @@ fn volumes(input: &Value) -> (u32, Vec<Value>) {
         let volume: Volume = read(object);
         let mut object = object.clone();
         if drivers(input).iter().any(|driver| ownership::is_ours(&volume, driver)) {
-            let before = list(&object["metadata"]["finalizers"]);
+            let before = strings(&object["metadata"]["finalizers"]);
             let after = match finalizer::upkeep(&volume) {
                 Upkeep::Keep => None,
                 Upkeep::Add => finalizer::added(&before, VOLUME_FINALIZER),

@@ -23,17 +23,9 @@ const fn waits(rows: &'static str, room: &'static str) -> Pending {
 
 /// The rows, by the room they wait for.
 pub const PENDING: &[Pending] = &[
-    waits("driver-name", "csi"),
-    waits("helper-probe-until-ready", "csi"),
-    waits("helper-log-secret-stripping", "csi"),
-    waits("metrics-migrated-label", "report"),
     waits("helper-lease-name", "kube_api"),
     waits("owner-lookup", "capacity"),
     waits("managed-by-name", "capacity"),
-    waits("claim-topology-memory", "topology"),
-    waits("provision-041", "topology"),
-    waits("provision-056", "topology"),
-    waits("provision-topology-002", "topology"),
     waits("library-controller-021", "claim worker"),
     waits("library-controller-022", "claim worker"),
     waits("library-controller-023", "claim worker"),

@@ -1,6 +1,6 @@
 //! Groups about one pure function.
 
-use super::table::{read, read_all};
+use super::table::{read, read_all, strings};
 use csi_provisioner::claim::hold_back::{Fingerprint, HoldBack};
 use csi_provisioner::claim::secrets::{Role, TemplateClaim, resolve};
 use csi_provisioner::claim::{access, naming, parameters, source};
@@ -11,10 +11,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
-
-fn strings(value: &Value) -> Vec<String> {
-    value.as_array().into_iter().flatten().map(|text| text.as_str().unwrap_or_default().to_owned()).collect()
-}
 
 pub fn parameter_stripping(input: &Value) -> Value {
     match parameters::strip(&read(&input["parameters"])) {

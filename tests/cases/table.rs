@@ -64,3 +64,8 @@ pub fn read<T: serde::de::DeserializeOwned>(value: &Value) -> T {
 pub fn read_all<T: serde::de::DeserializeOwned>(value: &Value) -> Vec<T> {
     value.as_array().into_iter().flatten().map(read).collect()
 }
+
+/// A list of texts; absent reads as empty.
+pub fn strings(value: &Value) -> Vec<String> {
+    value.as_array().into_iter().flatten().map(|text| text.as_str().unwrap_or_default().to_owned()).collect()
+}

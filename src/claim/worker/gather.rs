@@ -1,18 +1,12 @@
-//! Reads what a draft needs: secret, attributes class, source.
+//! Reads what a draft needs: attributes class, secret, source ([`super::sources`]).
 
 use super::ClaimRoom;
-use crate::claim::clone_source;
 use crate::claim::plan::{self, Attempt, Draft, Gathered, VolumeFacts};
 use crate::claim::refusal::{Refusal, cut};
-use crate::claim::snapshot_source;
-use crate::claim::source::{DataSource, Found, SourceKind};
-use crate::kube_api::error::{ApiError, ApiErrorKind};
+use crate::kube_api::error::ApiError;
 use crate::kube_api::objects::Path;
 use crate::model::class::AttributesClass;
-use crate::model::request::ContentSource;
-use crate::model::snapshot::{SNAPSHOT_GROUP, Snapshot, SnapshotContent};
-use crate::model::{Claim, Class, Volume};
-use serde::de::DeserializeOwned;
+use crate::model::{Claim, Class};
 
 impl ClaimRoom {
     /// The complete request, or why there is none. Everything is checked before anything is written (W35).
@@ -28,10 +22,15 @@ impl ClaimRoom {
                 read.map_err(|error| Refusal::SecretUnreadable { secret: secret.clone(), why: error.to_string() })?;
             gathered.secrets = Some(secrets);
         }
-        if let Some(source) = &draft.source {
-            gathered.source = Some(self.source(claim, source, draft.required_bytes).await?);
+        let source = draft.source.clone();
+        if let Some(source) = &source {
+            gathered.source = Some(self.checked_source(claim, source, draft.required_bytes).await?);
         }
-        plan::finish(draft, gathered)
+        let attempt = plan::finish(draft, gathered)?;
+        if let Some(source) = &source {
+            self.protect(source).await?;
+        }
+        Ok(attempt)
     }
 
     /// The driver did not accept the secret of this attempt: it is read again next time.
@@ -47,52 +46,5 @@ impl ClaimRoom {
             .get(&path)
             .await
             .map_err(|error: ApiError| Refusal::AttributesClassUnreadable { class: cut(name), why: error.to_string() })
-    }
-
-    async fn source(&self, claim: &Claim, source: &DataSource, required_bytes: i64) -> Result<ContentSource, Refusal> {
-        let driver = self.driver.get();
-        let wanted = clone_source::Wanted { claim, source, required_bytes, driver: &driver.name };
-        match source.kind {
-            SourceKind::Claim => {
-                let path = Path::core("persistentvolumeclaims").namespace(&source.namespace).name(&source.name);
-                let found: Found<Claim> = self.find(&path).await;
-                let volume = match &found {
-                    Found::Object(of) => self.volume_of(of).await,
-                    Found::Missing | Found::Unreadable(_) => Found::Missing,
-                };
-                Ok(clone_source::check(&wanted, &found, &volume)?)
-            }
-            SourceKind::Snapshot => {
-                let snapshots = |resource| Path::group(SNAPSHOT_GROUP, "v1", resource);
-                let path = snapshots("volumesnapshots").namespace(&source.namespace).name(&source.name);
-                let found: Found<Snapshot> = self.find(&path).await;
-                let content = match &found {
-                    Found::Object(snapshot) => match snapshot_source::content_to_read(snapshot) {
-                        Some(name) => {
-                            self.find::<SnapshotContent>(&snapshots("volumesnapshotcontents").name(name)).await
-                        }
-                        None => Found::Missing,
-                    },
-                    Found::Missing | Found::Unreadable(_) => Found::Missing,
-                };
-                let prevent = self.options.prevent_volume_mode_conversion;
-                Ok(snapshot_source::check(&wanted, &found, &content, prevent)?)
-            }
-        }
-    }
-
-    async fn volume_of(&self, source: &Claim) -> Found<Volume> {
-        match clone_source::volume_to_read(source) {
-            Some(name) => self.find(&Path::core("persistentvolumes").name(name)).await,
-            None => Found::Missing,
-        }
-    }
-
-    async fn find<T: DeserializeOwned>(&self, path: &Path) -> Found<T> {
-        match self.objects.get(path).await {
-            Ok(object) => Found::Object(object),
-            Err(error) if error.kind == ApiErrorKind::NotFound => Found::Missing,
-            Err(error) => Found::Unreadable(error.to_string()),
-        }
     }
 }
