@@ -5,6 +5,7 @@
 
 mod controllers;
 pub mod driver;
+pub mod embedded;
 mod rooms;
 pub mod start;
 mod surroundings;

@@ -34,10 +34,6 @@ pub fn on_update(resource: &Resource, object: &mut Value) {
             default(object, "spec", "volumeMode", json!("Filesystem"));
             default(object, "spec", "persistentVolumeReclaimPolicy", json!("Retain"));
             canonical(object, "/spec/capacity");
-            if let Some(reference) = object.pointer_mut("/spec/claimRef").and_then(Value::as_object_mut) {
-                reference.entry("kind").or_insert_with(|| json!("PersistentVolumeClaim"));
-                reference.entry("apiVersion").or_insert_with(|| json!("v1"));
-            }
         }
         "storageclasses" => {
             default(object, "", "reclaimPolicy", json!("Delete"));
@@ -49,6 +45,12 @@ pub fn on_update(resource: &Resource, object: &mut Value) {
             canonical_field(object, "maximumVolumeSize");
         }
         "secrets" => secret(object),
+        "configmaps" => drop_empty(object, "data"),
+        "events" => {
+            default(object, "", "eventTime", Value::Null);
+            default(object, "", "reportingComponent", json!(""));
+            default(object, "", "reportingInstance", json!(""));
+        }
         "pods" => pod(object),
         "deployments" | "replicasets" | "statefulsets" => default(object, "spec", "replicas", json!(1)),
         _ => {}
@@ -57,9 +59,8 @@ pub fn on_update(resource: &Resource, object: &mut Value) {
 
 fn first_status(resource: &Resource, object: &mut Value) {
     let status = match resource.plural {
-        "persistentvolumeclaims" | "persistentvolumes" => json!({"phase": "Pending"}),
+        "persistentvolumeclaims" | "persistentvolumes" | "pods" => json!({"phase": "Pending"}),
         "namespaces" => json!({"phase": "Active"}),
-        "pods" => json!({"phase": "Pending"}),
         "volumeattachments" => json!({"attached": false}),
         // A node brings its status along.
         "nodes" => return,
@@ -80,6 +81,13 @@ fn default(object: &mut Value, of: &str, key: &str, value: Value) {
         if held.is_null() || held == "" {
             *held = value;
         }
+    }
+}
+
+fn drop_empty(object: &mut Value, key: &str) {
+    let empty = object.get(key).and_then(Value::as_object).is_some_and(Map::is_empty);
+    if let Some(fields) = object.as_object_mut().filter(|_| empty) {
+        fields.remove(key);
     }
 }
 
@@ -137,6 +145,12 @@ fn both_sources(object: &mut Value) {
             }
         }
         _ => {}
+    }
+    // A source in the core group says so with a null.
+    for key in ["dataSource", "dataSourceRef"] {
+        if let Some(source) = spec.get_mut(key).and_then(Value::as_object_mut) {
+            source.entry("apiGroup").or_insert(Value::Null);
+        }
     }
 }
 
@@ -230,7 +244,7 @@ mod tests {
 
     #[test]
     fn claim_source_is_told_in_both_fields() {
-        let source = json!({"kind": "PersistentVolumeClaim", "name": "a"});
+        let source = json!({"apiGroup": null, "kind": "PersistentVolumeClaim", "name": "a"});
         let claim = created("persistentvolumeclaims", json!({"spec": {"dataSource": source}}));
         assert_eq!(claim["spec"]["dataSourceRef"], source);
         let back = created("persistentvolumeclaims", json!({"spec": {"dataSourceRef": source}}));

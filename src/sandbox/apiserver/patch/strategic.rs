@@ -6,6 +6,7 @@
 
 use super::keys::{ListRule, list_rule};
 use serde_json::{Map, Value};
+use std::collections::VecDeque;
 
 const DELETE_PRIMITIVES: &str = "$deleteFromPrimitiveList/";
 const ELEMENT_ORDER: &str = "$setElementOrder/";
@@ -15,11 +16,11 @@ pub fn apply(plural: &str, old: &Value, patch: &Value) -> Result<Value, String> 
     merge_map(plural, &mut Vec::new(), old, patch)
 }
 
-fn merge_map<'p>(plural: &str, path: &mut Vec<&'p str>, old: &Value, patch: &'p Value) -> Result<Value, String> {
-    let Value::Object(changes) = patch else { return Ok(patch.clone()) };
+fn merge_map<'p>(plural: &str, path: &mut Vec<&'p str>, old: &Value, change: &'p Value) -> Result<Value, String> {
+    let Value::Object(changes) = change else { return Ok(change.clone()) };
     let mut fields = match (old, changes.get("$patch").and_then(Value::as_str)) {
         (_, Some("delete")) => return Ok(Value::Object(Map::new())),
-        (_, Some("replace")) => return Ok(without_directives(patch)),
+        (_, Some("replace")) => return Ok(without_directives(change)),
         (_, Some(other)) if other != "merge" => return Err(format!("\"{other}\" is not a $patch directive")),
         (Value::Object(fields), _) => fields.clone(),
         _ => Map::new(),
@@ -27,18 +28,19 @@ fn merge_map<'p>(plural: &str, path: &mut Vec<&'p str>, old: &Value, patch: &'p 
     if let Some(retained) = changes.get("$retainKeys").and_then(Value::as_array) {
         fields.retain(|key, _| retained.iter().any(|kept| kept == key.as_str()));
     }
-    for (key, change) in changes {
+    for (key, value) in changes {
         if let Some(list) = key.strip_prefix(DELETE_PRIMITIVES) {
-            delete_primitives(&mut fields, list, change)?;
+            delete_primitives(&mut fields, list, value)?;
         } else if !key.starts_with('$') {
-            merge_field(plural, path, &mut fields, (key, change))?;
+            merge_field(plural, path, &mut fields, (key, value))?;
         }
     }
     for (key, order) in changes {
         if let (Some(list), Some(order)) = (key.strip_prefix(ELEMENT_ORDER), order.as_array()) {
             let rule = list_rule(plural, path, list);
-            if let Some(items) = fields.get_mut(list).and_then(Value::as_array_mut) {
-                reorder(items, order, rule);
+            if let Some(Value::Array(items)) = fields.get_mut(list) {
+                let before = old.get(list).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+                *items = settle_order(std::mem::take(items), order, before, rule);
             }
         }
     }
@@ -66,12 +68,12 @@ fn merge_field<'p>(
             let held = fields.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
             match list_rule(plural, path, key) {
                 ListRule::Replace => Value::Array(items.iter().map(without_directives).collect()),
-                ListRule::Set => Value::Array(union(held, items)),
+                ListRule::Set => Value::Array(settle_order(union(held.clone(), items), items, &held, ListRule::Set)),
                 ListRule::ByKey(merge_key) => {
                     path.extend([key, "*"]);
-                    let merged = merge_list(plural, path, held, (items, merge_key));
+                    let merged = merge_list(plural, path, held.clone(), (items, merge_key));
                     path.truncate(path.len().saturating_sub(2));
-                    Value::Array(merged?)
+                    Value::Array(settle_order(merged?, items, &held, ListRule::ByKey(merge_key)))
                 }
             }
         }
@@ -129,25 +131,27 @@ fn union(mut held: Vec<Value>, more: &[Value]) -> Vec<Value> {
     held
 }
 
-/// Puts the items that `order` names into its order; items that it does not name stay behind the ones they followed.
-fn reorder(items: &mut [Value], order: &[Value], rule: ListRule) {
-    let same = |item: &Value, wanted: &Value| match rule {
-        ListRule::ByKey(key) => item.get(key).is_some() && item.get(key) == wanted.get(key),
-        ListRule::Set | ListRule::Replace => item == wanted,
+/// Orders a merged list as the real server does: what the patch names in the patch's order, what only the server has
+/// in the server's order; where both are known from the server, in its order, and new items as early as possible.
+fn settle_order(merged: Vec<Value>, patch: &[Value], server: &[Value], rule: ListRule) -> Vec<Value> {
+    let same = |item: &Value, other: &Value| match rule {
+        ListRule::ByKey(key) => item.get(key).is_some() && item.get(key) == other.get(key),
+        ListRule::Set | ListRule::Replace => item == other,
     };
-    let mut last = 0;
-    let mut ranks: Vec<usize> = Vec::with_capacity(items.len());
-    for item in items.iter() {
-        if let Some(rank) = order.iter().position(|wanted| same(item, wanted)) {
-            last = rank + 1;
-        }
-        ranks.push(last);
+    let place = |list: &[Value], item: &Value| list.iter().position(|other| same(item, other));
+    let (mut named, mut others): (Vec<Value>, Vec<Value>) =
+        merged.into_iter().partition(|item| place(patch, item).is_some());
+    named.sort_by_key(|item| place(patch, item));
+    others.sort_by_key(|item| place(server, item));
+    let (mut named, mut others) = (VecDeque::from(named), VecDeque::from(others));
+    let mut settled = Vec::with_capacity(named.len() + others.len());
+    while let (Some(ours), Some(theirs)) = (named.front(), others.front()) {
+        let theirs_first = place(server, theirs).zip(place(server, ours)).is_some_and(|(theirs, ours)| theirs < ours);
+        settled.extend(if theirs_first { others.pop_front() } else { named.pop_front() });
     }
-    let mut ranked: Vec<(usize, Value)> = ranks.into_iter().zip(items.iter().cloned()).collect();
-    ranked.sort_by_key(|(rank, _)| *rank);
-    for (slot, (_, item)) in items.iter_mut().zip(ranked) {
-        *slot = item;
-    }
+    settled.extend(named);
+    settled.extend(others);
+    settled
 }
 
 /// What a patch stores where there was nothing to merge with.
