@@ -2,7 +2,6 @@
 
 use crate::support::driver::Driver;
 use crate::support::objects::{claim, class};
-use crate::support::plane;
 use crate::support::process::Process;
 use crate::support::sidecar::Sidecar;
 use crate::support::wait::{SOON, wait_until};
@@ -154,12 +153,4 @@ fn cluster_unreachable_api_server_is_told_within_seconds_and_waited_for() {
     assert!(said.lines().count() < 60, "it does not flood the log: {said}");
     sidecar.terminate();
     assert_eq!(sidecar.ends_within(SOON), 0);
-}
-
-#[test]
-#[ignore = "needs e2e/tools/bin: run e2e/run"]
-fn cluster_tools_are_the_ones_that_the_build_makes() {
-    for name in ["mock-driver-go", "bench-driver", "csi-provisioner-go"] {
-        assert!(plane::tool(name).is_file());
-    }
 }

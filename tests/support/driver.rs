@@ -170,8 +170,8 @@ impl Driver {
     pub fn forgets(&self, name: &str) {
         let path = self.path("state");
         let journal = fs::read_to_string(&path).expect("a journal");
-        let volumes = journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let volume = volumes.filter(|one| one["name"] == name).next_back().expect("it had that volume");
+        let mut volumes = journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let volume = volumes.rfind(|one| one["name"] == name).expect("it had that volume");
         let gone = serde_json::json!({"id": volume["id"], "name": name, "gone": true});
         fs::write(&path, format!("{journal}{gone}\n")).expect("a journal");
     }
