@@ -6,7 +6,7 @@
 use super::{Step, next_step, waits_for_node};
 use crate::sandbox::apiserver::refusal::Refusal;
 use crate::sandbox::binder::names::SELECTED_NODE;
-use crate::sandbox::binder::objects::{annotate, key, name, uid};
+use crate::sandbox::binder::objects::{annotate, key, name, text, uid};
 use crate::sandbox::binder::plan::{Objects, reference};
 use crate::sandbox::direct::{Direct, Feed, Ground};
 use serde_json::{Value, json};
@@ -119,8 +119,19 @@ impl Scheduler {
 
     fn set_running(&self, pod: &Value) -> Result<(), Refusal> {
         let mut running = pod.clone();
+        let containers = pod.pointer("/spec/containers").and_then(Value::as_array);
+        let statuses = containers.into_iter().flatten().map(|container| {
+            json!({
+                "name": text(container, "/name"), "image": text(container, "/image"), "imageID": "",
+                "ready": true, "started": true, "restartCount": 0, "state": {"running": {}},
+            })
+        });
+        let status = json!({
+            "phase": "Running", "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": statuses.collect::<Vec<_>>(),
+        });
         if let Some(object) = running.as_object_mut() {
-            object.insert("status".to_owned(), json!({"phase": "Running"}));
+            object.insert("status".to_owned(), status);
         }
         self.direct.write_status(PODS, running).map(drop)
     }
