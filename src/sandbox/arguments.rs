@@ -72,10 +72,9 @@ fn port() -> Arg {
 
 fn world_arguments() -> Vec<Arg> {
     vec![
-        Arg::new("driver")
-            .long("driver")
-            .value_name("ADDRESS")
-            .help("Use the CSI driver that runs at this address, such as unix:///tmp/csi.sock, instead of the mock one"),
+        Arg::new("driver").long("driver").value_name("ADDRESS").help(
+            "Use the CSI driver that runs at this address, such as unix:///tmp/csi.sock, instead of the mock one",
+        ),
         Arg::new("select-node")
             .long("select-node")
             .action(ArgAction::SetTrue)
@@ -179,7 +178,7 @@ mod tests {
     #[test]
     fn duration_needs_a_unit() {
         assert_eq!(duration("500ms").ok(), Some(Duration::from_millis(500)));
-        assert_eq!(duration("2m").ok(), Some(Duration::from_secs(120)));
+        assert_eq!(duration("2m").ok(), Some(Duration::from_mins(2)));
         assert!(duration("60").is_err());
         assert!(duration("s").is_err());
     }

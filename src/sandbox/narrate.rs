@@ -62,7 +62,6 @@ impl Narrator {
     /// The lines for a piece of news.
     pub fn hears(&mut self, news: News) -> Vec<Line> {
         match news {
-            News::Relisted(_) => Vec::new(),
             News::Changed("persistentvolumeclaims", claim) => {
                 let old = self.claims.insert(key(&claim), Arc::clone(&claim));
                 claim_lines(old.as_deref(), &claim)
@@ -91,7 +90,7 @@ impl Narrator {
                 self.pods.remove(&key(&pod));
                 vec![Line::new("pod", short(&pod), "gone")]
             }
-            News::Changed(..) | News::Gone(..) => Vec::new(),
+            News::Relisted(_) | News::Changed(..) | News::Gone(..) => Vec::new(),
         }
     }
 
@@ -100,7 +99,11 @@ impl Narrator {
         let about = |event: &&Arc<Value>| text(event, "/involvedObject/uid") == text(claim, "/metadata/uid");
         let age = |event: &&Arc<Value>| {
             let warning = text(event, "/type") == "Warning";
-            (warning, text(event, "/lastTimestamp").to_owned(), text(event, "/metadata/resourceVersion").parse::<u64>().ok())
+            (
+                warning,
+                text(event, "/lastTimestamp").to_owned(),
+                text(event, "/metadata/resourceVersion").parse::<u64>().ok(),
+            )
         };
         let last = self.events.values().filter(about).max_by_key(age)?;
         Some(format!("{}: {}", text(last, "/reason"), text(last, "/message")))
@@ -129,7 +132,8 @@ fn claim_lines(old: Option<&Value>, new: &Value) -> Vec<Line> {
             class => format!("class {class}"),
         };
         let (size, mode) = (text(new, "/spec/resources/requests/storage"), super::binder::objects::mode(new));
-        let what = format!("{}: wants {size}, {}, {mode}, {class}", phase_or_pending(new), modes(new, "/spec/accessModes"));
+        let what =
+            format!("{}: wants {size}, {}, {mode}, {class}", phase_or_pending(new), modes(new, "/spec/accessModes"));
         return vec![line(what)];
     };
     match (annotation(old, SELECTED_NODE), annotation(new, SELECTED_NODE)) {
@@ -142,7 +146,11 @@ fn claim_lines(old: Option<&Value>, new: &Value) -> Vec<Line> {
         lines.push(match now {
             "Bound" => {
                 let size = text(new, "/status/capacity/storage");
-                let what = format!("{before} -> Bound to {} ({size}, {})", text(new, "/spec/volumeName"), modes(new, "/status/accessModes"));
+                let what = format!(
+                    "{before} -> Bound to {} ({size}, {})",
+                    text(new, "/spec/volumeName"),
+                    modes(new, "/status/accessModes")
+                );
                 line(what).toned(Tone::Good)
             }
             "Lost" => line(format!("{before} -> Lost")).toned(Tone::Bad),

@@ -175,9 +175,8 @@ fn at_least(is: u64, wanted: u64) -> Result<(), String> {
 }
 
 fn times_told(events: &[Value], wanted: &EventOf) -> u64 {
-    let matches = |event: &&Value| {
-        text(event, "/reason") == wanted.reason && text(event, "/involvedObject/name") == wanted.about
-    };
+    let matches =
+        |event: &&Value| text(event, "/reason") == wanted.reason && text(event, "/involvedObject/name") == wanted.about;
     events.iter().filter(matches).map(|event| event.get("count").and_then(Value::as_u64).unwrap_or(1)).sum()
 }
 

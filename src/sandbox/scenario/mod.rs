@@ -255,13 +255,18 @@ mod tests {
     #[test]
     fn steps_are_read_in_order() {
         let scenario = parse(SHORT).expect("valid");
-        assert!(matches!(scenario.steps.as_slice(), [Step::KillSidecar, Step::RestartApiserver(_), Step::Delete(_), Step::WaitFor(_), Step::Stays(_)]));
+        assert!(matches!(
+            scenario.steps.as_slice(),
+            [Step::KillSidecar, Step::RestartApiserver(_), Step::Delete(_), Step::WaitFor(_), Step::Stays(_)]
+        ));
         assert_eq!(scenario.patience, PATIENCE);
     }
 
     #[test]
     fn fault_becomes_a_rule_of_the_driver() {
-        let text = format!("{SHORT}faults:\n- {{method: CreateVolume, times: 2, fail: Unavailable}}\n- {{method: DeleteVolume, hang-after-work: {{}}}}\n");
+        let text = format!(
+            "{SHORT}faults:\n- {{method: CreateVolume, times: 2, fail: Unavailable}}\n- {{method: DeleteVolume, hang-after-work: {{}}}}\n"
+        );
         let scenario = parse(&text).expect("valid");
         let rules: Vec<Rule> = scenario.faults.iter().map(DriverFault::rule).collect();
         assert_eq!((rules[0].method, rules[0].times), ("CreateVolume", 2));

@@ -25,8 +25,13 @@ pub struct Failure {
 }
 
 /// Plays the scenario; `tell` hears of each step before it is done.
-pub async fn play(stage: &mut impl Stage, scenario: &Scenario, mut tell: impl FnMut(usize, &Step)) -> Result<(), Failure> {
-    let failure = |number: usize, step: String, what: String| Failure { scenario: scenario.name.clone(), number, step, what };
+pub async fn play(
+    stage: &mut impl Stage,
+    scenario: &Scenario,
+    mut tell: impl FnMut(usize, &Step),
+) -> Result<(), Failure> {
+    let failure =
+        |number: usize, step: String, what: String| Failure { scenario: scenario.name.clone(), number, step, what };
     for fault in &scenario.faults {
         stage.driver().script().add(fault.rule());
     }
