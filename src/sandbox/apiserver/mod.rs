@@ -26,7 +26,7 @@ mod selectors;
 mod store;
 mod table;
 mod update;
-mod validate;
+pub mod validate;
 pub mod watching;
 mod world;
 
