@@ -5,6 +5,7 @@
 
 mod controllers;
 pub mod driver;
+pub mod embedded;
 mod rooms;
 pub mod start;
 mod surroundings;
@@ -14,14 +15,16 @@ use crate::csi::{Calls, Transport, identity};
 use crate::flags::Config;
 use crate::kube_api::client::Clients;
 use crate::kube_api::events::{self, EventSink, Recorder};
+use crate::kube_api::lease::{self, Candidate, LeaseConfig, LeaseEnd, LeaseHealth, LeaseState, StopTokens};
 use crate::random::Random;
 use crate::report::metrics::Metrics;
-use crate::report::reasons;
+use crate::report::{http, reasons};
 use controllers::Controllers;
 use rooms::Ground;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -103,7 +106,7 @@ pub async fn run(config: Arc<Config>, world: World, stop: CancellationToken) -> 
         random: world.random.clone(),
         identity: identity::identity(world.clock.now(), &world.random, &driver.get().name, None),
     };
-    let run = Run { config, world, ground, recorder, stop };
+    let run = Run { config, world, ground, recorder, stop, health: Arc::default() };
     run.until_the_end(sink).await
 }
 
@@ -114,16 +117,82 @@ struct Run {
     ground: Ground,
     recorder: Recorder,
     stop: CancellationToken,
+    health: Arc<OnceLock<LeaseHealth>>,
 }
 
 impl Run {
     async fn until_the_end(self, sink: EventSink) -> Result<(), Failure> {
+        let ended = CancellationToken::new();
+        let (state, mut lease_state) = watch::channel(LeaseState::Standby);
+        let server = self.serve(&ended).await?;
         let events_stop = CancellationToken::new();
         let events = tokio::spawn(sink.run(events_stop.clone()));
-        self.work().await;
+        let result = tokio::select! {
+            biased;
+            failure = driver::stay_in_contact(self.world.losses.clone(), &self.ground.calls, &self.ground.driver, &self.stop) =>
+                Err(Failure::Driver(failure)),
+            result = self.lead_and_work(state, &mut lease_state) => result,
+        };
         events_stop.cancel();
-        events.await.ok();
-        Ok(())
+        if let Err(error) = events.await {
+            warn!(target: "app", %error, "the event task ended early");
+        }
+        ended.cancel();
+        if let Some(server) = server {
+            server.await.ok();
+        }
+        result
+    }
+
+    /// Leads (or just works, without election) until the stop; the lease is held while running calls end.
+    async fn lead_and_work(
+        &self,
+        state: watch::Sender<LeaseState>,
+        lease_state: &mut watch::Receiver<LeaseState>,
+    ) -> Result<(), Failure> {
+        let Some(leader) = &self.config.leader else {
+            self.work().await;
+            return Ok(());
+        };
+        let name = lease::lease_name(&self.ground.driver.get().name);
+        let config = LeaseConfig {
+            name,
+            namespace: leader.namespace.clone(),
+            identity: lease::identity(&self.world.hostname, &self.world.random),
+            duration: leader.lease_duration,
+            renew_deadline: leader.renew_deadline,
+            retry_period: leader.retry_period,
+            labels: leader.labels.clone(),
+            release_on_stop: self.config.release_on_stop,
+        };
+        let component = reasons::lease_component(&self.ground.driver.get().name, &self.world.hostname);
+        let (client, clock, random) =
+            (self.world.clients.lease.clone(), self.world.clock.clone(), self.world.random.clone());
+        let candidate = Candidate::new(client, config, clock, random).announcing(self.recorder.speaking_as(&component));
+        self.health.set(candidate.health()).ok();
+        let release = CancellationToken::new();
+        let lease = candidate.lead(state, StopTokens { drain: self.stop.clone(), stop: release.clone() });
+        let work = async {
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => {}
+                () = leading(lease_state) => {
+                    self.world.metrics.set_leading(true);
+                    self.work().await;
+                }
+            }
+            release.cancel();
+        };
+        tokio::pin!(lease);
+        let end = tokio::select! {
+            biased;
+            end = &mut lease => end,
+            () = work => lease.await,
+        };
+        match end {
+            LeaseEnd::Released => Ok(()),
+            LeaseEnd::Lost { reason } => Err(Failure::LeaseLost(reason)),
+        }
     }
 
     /// Runs the controllers until the stop and gives running calls a bounded time to end.
@@ -142,6 +211,22 @@ impl Run {
             warn!(target: "app", "calls were still running at the end of that time");
         }
         controllers.hand_over().await;
+    }
+
+    async fn serve(&self, ended: &CancellationToken) -> Result<Option<JoinHandle<()>>, Failure> {
+        let Some(server) = &self.config.http else { return Ok(None) };
+        let listener = http::bind(&server.address)
+            .await
+            .map_err(|reason| Failure::Http { address: server.address.clone(), reason })?;
+        let routes = http::Routes::new(server, Arc::clone(&self.world.metrics), Arc::clone(&self.health));
+        Ok(Some(tokio::spawn(http::serve(listener, routes, ended.clone()))))
+    }
+}
+
+async fn leading(state: &mut watch::Receiver<LeaseState>) {
+    // An error means that the lease task ended, which the caller sees by itself.
+    if state.wait_for(|state| *state == LeaseState::Leading).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 

@@ -48,30 +48,12 @@ async fn serve(config: Arc<Config>) -> u8 {
     for flag in &config.not_yet {
         warn!(target: "app", flag, "this flag is accepted, but what it switches on is not part of this version yet");
     }
-    let metrics = Arc::new(Metrics);
-    let clients = match client::connect(&connect_options(&config), Arc::new(())).await {
-        Ok(clients) => clients,
-        Err(failure) => {
-            error!(target: "app", "{}", driver::with_causes(&failure));
-            return 255;
+    let world = match world_of(&config).await {
+        Ok(world) => world,
+        Err((code, line)) => {
+            error!(target: "app", "{line}");
+            return code;
         }
-    };
-    let path = match channel::parse_address(&config.csi_address) {
-        Ok(path) => path,
-        Err(failure) => {
-            error!(target: "app", "{}", driver::with_causes(&failure));
-            return 1;
-        }
-    };
-    let connection = channel::connect_lazily(path);
-    let world = World {
-        clients,
-        transport: connection.transport,
-        losses: connection.losses,
-        clock: Clock::system(),
-        random: Random::from_os(),
-        hostname: hostname(),
-        metrics,
     };
     let stop = CancellationToken::new();
     tokio::spawn(signals(stop.clone(), config.release_on_stop));
@@ -85,6 +67,26 @@ async fn serve(config: Arc<Config>) -> u8 {
             failure.exit_code()
         }
     }
+}
+
+/// The real API server and the real driver of a configuration; else the exit code and what is wrong.
+pub(super) async fn world_of(config: &Config) -> Result<World, (u8, String)> {
+    let metrics = Metrics::register(config.leader.is_some())
+        .map_err(|failure| (255, format!("cannot set up metrics: {failure}")))?;
+    let clients = client::connect(&connect_options(config), metrics.clone())
+        .await
+        .map_err(|failure| (255, driver::with_causes(&failure)))?;
+    let path = channel::parse_address(&config.csi_address).map_err(|failure| (1, driver::with_causes(&failure)))?;
+    let connection = channel::connect_lazily(path);
+    Ok(World {
+        clients,
+        transport: connection.transport,
+        losses: connection.losses,
+        clock: Clock::system(),
+        random: Random::from_os(),
+        hostname: hostname(),
+        metrics,
+    })
 }
 
 fn connect_options(config: &Config) -> ConnectOptions {

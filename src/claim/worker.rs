@@ -123,7 +123,9 @@ impl ClaimRoom {
     }
 
     async fn handle(&self, uid: String) {
-        match self.turn(&uid).await {
+        let next = self.turn(&uid).await;
+        self.metrics.set_open_creations(self.book.open_creations());
+        match next {
             Next::Done => self.queue.forget(&uid),
             Next::Retry => {
                 self.queue.retry(uid);

@@ -33,6 +33,7 @@ const UNKNOWN_DRIVER: &str = "unknown-driver";
 /// Is told the end of every call.
 pub trait CallObserver {
     /// `code` is `OK` or the name of a gRPC code; `migrated` is given only when the driver took over an in-tree plug-in.
+    #[allow(clippy::too_many_arguments, reason = "one per label of the metric, and its value")]
     fn call_ended(&self, driver: &str, method: &'static str, code: &str, migrated: Option<bool>, seconds: f64);
 }
 

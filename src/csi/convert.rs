@@ -44,6 +44,7 @@ pub struct CapacityQuery<'a> {
 
 /// Answer of `GetCapacity`, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_field_names, reason = "the unit belongs to the names")]
 pub struct CapacityReply {
     /// Free space for volumes that match all filters.
     pub available_bytes: i64,

@@ -13,6 +13,7 @@ pub mod exchange;
 #[cfg(test)]
 mod fake_api;
 pub mod held;
+pub mod lease;
 pub mod limiter;
 pub mod objects;
 pub mod pool;

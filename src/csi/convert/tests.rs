@@ -1,7 +1,7 @@
 //! Requests as the driver sees them, answers as the rooms see them.
 
 use super::*;
-use crate::model::request::Accessibility;
+use crate::model::accessibility::Accessibility;
 use prost::Message;
 use v1::volume_capability::{AccessType as Kind, BlockVolume, MountVolume};
 
@@ -24,8 +24,8 @@ fn wanted() -> CreateRequest {
         secrets: Secrets::new(segments("user", "admin")),
         source: Some(ContentSource::Snapshot("snap-1".to_owned())),
         accessibility: Some(Accessibility {
-            requisite: vec![segments("zone", "a")],
-            preferred: vec![segments("zone", "b")],
+            requisite: vec![segments("zone", "a"), segments("zone", "b")].into(),
+            first: 1,
         }),
         mutable_parameters: segments("iops", "9"),
     }
@@ -39,6 +39,7 @@ fn create_request_reaches_the_wire_whole() {
         mount_flags: vec!["ro".to_owned()],
         volume_mount_group: String::new(),
     };
+    let place = |zone| v1::Topology { segments: segments("zone", zone) };
     let expected = v1::CreateVolumeRequest {
         name: "pvc-1".to_owned(),
         capacity_range: Some(v1::CapacityRange { required_bytes: 5, limit_bytes: 0 }),
@@ -55,8 +56,8 @@ fn create_request_reaches_the_wire_whole() {
             r#type: Some(source::Type::Snapshot(source::SnapshotSource { snapshot_id: "snap-1".to_owned() })),
         }),
         accessibility_requirements: Some(v1::TopologyRequirement {
-            requisite: vec![v1::Topology { segments: segments("zone", "a") }],
-            preferred: vec![v1::Topology { segments: segments("zone", "b") }],
+            requisite: vec![place("a"), place("b")],
+            preferred: vec![place("b"), place("a")],
         }),
         mutable_parameters: segments("iops", "9"),
     };

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::sleep;
 use tonic::{Code, Status};
 
@@ -52,6 +53,15 @@ pub struct Rule {
     pub fault: Fault,
 }
 
+/// One step in the life of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It arrived.
+    Arrived(Call),
+    /// It was answered with this code.
+    Answered(Call, Code),
+}
+
 /// Faults and call log of one driver; clones share them.
 #[derive(Clone, Default)]
 pub struct Script(Arc<Mutex<Inner>>);
@@ -60,6 +70,9 @@ pub struct Script(Arc<Mutex<Inner>>);
 struct Inner {
     rules: VecDeque<Rule>,
     calls: Vec<Call>,
+    /// Number of a call (from 0), and the code of its answer; no code = its arrival.
+    steps: Vec<(usize, Option<Code>)>,
+    stepped: watch::Sender<usize>,
     in_flight: u32,
     most_in_flight: u32,
 }
@@ -85,6 +98,22 @@ impl Script {
         self.lock().calls.iter().filter(|call| call.method == method).cloned().collect()
     }
 
+    /// What has happened after the first `seen` steps, arrivals and answers in order.
+    pub fn steps_after(&self, seen: usize) -> Vec<Step> {
+        let inner = self.lock();
+        let new = inner.steps.get(seen..).unwrap_or_default();
+        let step = |(number, code): &(usize, Option<Code>)| {
+            let call = inner.calls.get(*number)?.clone();
+            Some(code.map_or_else(|| Step::Arrived(call.clone()), |code| Step::Answered(call.clone(), code)))
+        };
+        new.iter().filter_map(step).collect()
+    }
+
+    /// Counts the steps; wakes whoever waits for one.
+    pub fn subscribe(&self) -> watch::Receiver<usize> {
+        self.lock().stepped.subscribe()
+    }
+
     /// The largest number of calls that were in flight at once.
     pub fn most_in_flight(&self) -> u32 {
         self.lock().most_in_flight
@@ -92,8 +121,14 @@ impl Script {
 
     /// Logs the call and runs it through the first matching rule.
     pub(super) async fn around<T>(&self, call: Call, act: impl FnOnce() -> Result<T, Status>) -> Result<T, Status> {
-        let fault = self.arrives(call);
+        let (number, fault) = self.arrives(call);
         let _leaves = Leaves(self.clone());
+        let answer = Self::act_out(fault, act).await;
+        self.lock().step(number, Some(answer.as_ref().map_or_else(Status::code, |_| Code::Ok)));
+        answer
+    }
+
+    async fn act_out<T>(fault: Option<Fault>, act: impl FnOnce() -> Result<T, Status>) -> Result<T, Status> {
         match fault {
             None => act(),
             Some(Fault::FailBefore(code, text)) => Err(Status::new(Code::from_i32(code), text)),
@@ -110,7 +145,7 @@ impl Script {
         }
     }
 
-    fn arrives(&self, call: Call) -> Option<Fault> {
+    fn arrives(&self, call: Call) -> (usize, Option<Fault>) {
         let mut inner = self.lock();
         inner.in_flight += 1;
         inner.most_in_flight = inner.most_in_flight.max(inner.in_flight);
@@ -118,14 +153,26 @@ impl Script {
             .rules
             .iter()
             .position(|rule| rule.times > 0 && rule.method == call.method && call.subject.contains(&rule.subject));
+        let number = inner.calls.len();
         inner.calls.push(call);
-        let rule = inner.rules.get_mut(hit?)?;
-        rule.times -= 1;
-        Some(rule.fault.clone())
+        inner.step(number, None);
+        let rule = hit.and_then(|hit| inner.rules.get_mut(hit));
+        let fault = rule.map(|rule| {
+            rule.times -= 1;
+            rule.fault.clone()
+        });
+        (number, fault)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn step(&mut self, number: usize, code: Option<Code>) {
+        self.steps.push((number, code));
+        self.stepped.send_replace(self.steps.len());
     }
 }
 
