@@ -80,7 +80,7 @@ pub async fn stay_in_contact(
             Ok(driver) => known.set(driver),
             // It may be restarting still: the next loss tries again, and what is open stays open.
             Err(error) => {
-                warn!(target: "app", error = %with_causes(&error), "the CSI driver does not answer as expected")
+                warn!(target: "app", error = %with_causes(&error), "the CSI driver does not answer as expected");
             }
         }
     }

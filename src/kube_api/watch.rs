@@ -223,7 +223,7 @@ impl<O> Follow<O> {
         if text != self.told {
             match status_code(failure) {
                 Some(403) => {
-                    error!(target: "watch", resource, error = %text, "cannot watch {resource}: grant get, list and watch on it")
+                    error!(target: "watch", resource, error = %text, "cannot watch {resource}: grant get, list and watch on it");
                 }
                 Some(410) => {
                     info!(target: "watch", v = 2, resource, error = %text, "the watch fell behind; listing again")
@@ -255,8 +255,8 @@ fn status_code(failure: &watcher::Error) -> Option<u16> {
     match failure {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status.code),
-        watcher::Error::WatchError(status) => Some(status.code),
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => Some(status.code),
         watcher::Error::InitialListFailed(_)
         | watcher::Error::WatchStartFailed(_)
         | watcher::Error::WatchFailed(_)
