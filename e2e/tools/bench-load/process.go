@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -68,7 +69,9 @@ func start(log string, command []string) (*process, error) {
 	defer file.Close()
 	p := &process{command: exec.Command(command[0], command[1:]...), ended: make(chan struct{})}
 	p.command.Stdout, p.command.Stderr = file, file
-	p.command.Env = append(os.Environ(), "NAMESPACE=default")
+	// The Go sidecar prefers KUBECONFIG to its own flag: an administrator's would hide missing rights and requests.
+	p.command.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "KUBECONFIG=") })
+	p.command.Env = append(p.command.Env, "NAMESPACE=default")
 	// Whatever kills the load must not leave the program behind.
 	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	p.started = time.Now()
