@@ -12,6 +12,7 @@ use crate::volume::watching::{AttachmentObserver, VolumeObserver};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -20,6 +21,8 @@ use tracing::info;
 pub struct Controllers {
     ground: Ground,
     rooms: Rooms,
+    /// The API server has no streaming lists.
+    pages_only: Arc<AtomicBool>,
 }
 
 /// Where a watch is started.
@@ -33,7 +36,7 @@ impl Controllers {
     /// Builds the rooms; nothing runs yet.
     pub fn new(ground: Ground) -> Self {
         let rooms = Rooms::new(&ground);
-        Self { ground, rooms }
+        Self { ground, rooms, pages_only: Arc::default() }
     }
 
     /// Watches and works until `stop`; then running turns are awaited. The caller bounds that wait.
@@ -118,7 +121,7 @@ impl Controllers {
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
     {
         let api: Api<K> = Api::all(self.ground.clients.watch.clone());
-        let settings = WatchSettings::new(resource, self.ground.random.clone());
+        let settings = WatchSettings::new(resource, self.ground.random.clone(), Arc::clone(&self.pages_only));
         let (ready, stop) = (start.readiness.handle(), start.stop.clone());
         start.tasks.spawn(async move { watch::watch(api, observer, settings, ready, stop).await });
     }

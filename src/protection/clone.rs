@@ -32,8 +32,7 @@ pub fn source_of_unfinished(claim: &Claim) -> Option<SourceKey> {
         return None;
     }
     let reference = claim.source()?;
-    (reference.kind == "PersistentVolumeClaim" && reference.group.is_empty())
-        .then(|| SourceKey::new(reference.namespace, reference.name))
+    (reference.kind == "PersistentVolumeClaim").then(|| SourceKey::new(reference.namespace, reference.name))
 }
 
 /// What is due for a source. `used` = some claim's [`source_of_unfinished`] is this one, or a creation from it is

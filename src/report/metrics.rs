@@ -13,7 +13,7 @@ use prometheus::{
     Encoder, Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
     TextEncoder,
 };
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use queues::QueueMetrics;
@@ -26,6 +26,7 @@ const WORK_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 /// All metrics.
 pub struct Metrics {
     registry: Registry,
+    /// Driver calls have a registry of their own, because it is made anew when their labels change.
     calls: Mutex<Calls>,
     provision_ok: IntCounterVec,
     provision_failed: IntCounterVec,
@@ -45,9 +46,25 @@ pub struct Metrics {
 
 /// Driver calls: the label `migrated` exists only for a driver that replaced an in-tree plug-in, which is known only
 /// after the first calls.
-enum Calls {
-    Plain(HistogramVec),
-    Migrating(HistogramVec),
+struct Calls {
+    registry: Registry,
+    seconds: HistogramVec,
+    migrating: bool,
+}
+
+impl Calls {
+    fn register(migrating: bool) -> Result<Self, prometheus::Error> {
+        let mut labels = vec!["driver_name", "grpc_status_code", "method_name"];
+        if migrating {
+            labels.push("migrated");
+        }
+        let help = "[ALPHA] Container Storage Interface operation duration with gRPC error code status total";
+        let options = HistogramOpts::new("csi_sidecar_operations_seconds", help).buckets(CALL_BUCKETS.to_vec());
+        let seconds = HistogramVec::new(options, &labels)?;
+        let registry = Registry::new();
+        registry.register(Box::new(seconds.clone()))?;
+        Ok(Self { registry, seconds, migrating })
+    }
 }
 
 impl Metrics {
@@ -55,6 +72,7 @@ impl Metrics {
     ///
     /// # Errors
     /// None in practice: names and labels are constants, and a test registers them all.
+    #[allow(clippy::too_many_lines, reason = "one entry per metric: the list is the content")]
     pub fn register(election: bool) -> Result<Arc<Self>, prometheus::Error> {
         let registry = Registry::new();
         let counter = |name: &str, help: &str, labels: &[&str]| {
@@ -89,11 +107,9 @@ impl Metrics {
         )?;
         version.set(1.0);
         registry.register(Box::new(version))?;
-        let calls = call_histogram(false)?;
-        registry.register(Box::new(calls.clone()))?;
         let claim = ["class", "source"];
         let metrics = Self {
-            calls: Mutex::new(Calls::Plain(calls)),
+            calls: Mutex::new(Calls::register(false)?),
             provision_ok: counter(
                 "controller_persistentvolumeclaim_provision_total",
                 "Volumes provisioned, by class and kind of data source.",
@@ -199,48 +215,34 @@ impl Metrics {
         self.queues.refresh();
         self.process.refresh();
         let mut page = Vec::new();
-        let written = TextEncoder::new().encode(&self.registry.gather(), &mut page);
+        let mut families = self.calls().registry.gather();
+        families.extend(self.registry.gather());
+        families.sort_by(|one, other| one.name().cmp(other.name()));
+        let written = TextEncoder::new().encode(&families, &mut page);
         self.scraping.dec();
         self.scrapes.with_label_values(&[if written.is_ok() { "200" } else { "500" }]).inc();
         written?;
         Ok(String::from_utf8_lossy(&page).into_owned())
     }
 
-    /// The driver replaced an in-tree plug-in: its calls get the label `migrated`, and the series of before are gone, as
-    /// in the Go sidecar.
-    fn calls_migrate(&self, calls: &mut Calls) {
-        let Calls::Plain(plain) = calls else { return };
-        if let Ok(migrating) = call_histogram(true) {
-            self.registry.unregister(Box::new(plain.clone())).ok();
-            self.registry.register(Box::new(migrating.clone())).ok();
-            *calls = Calls::Migrating(migrating);
-        }
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn call_histogram(migrating: bool) -> Result<HistogramVec, prometheus::Error> {
-    let mut labels = vec!["driver_name", "grpc_status_code", "method_name"];
-    if migrating {
-        labels.push("migrated");
-    }
-    let help = "[ALPHA] Container Storage Interface operation duration with gRPC error code status total";
-    let options = HistogramOpts::new("csi_sidecar_operations_seconds", help).buckets(CALL_BUCKETS.to_vec());
-    HistogramVec::new(options, &labels)
 }
 
 impl CallObserver for Metrics {
     fn call_ended(&self, driver: &str, method: &'static str, code: &str, migrated: Option<bool>, seconds: f64) {
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        if migrated.is_some() {
-            self.calls_migrate(&mut calls);
+        let mut calls = self.calls();
+        // The series of before are gone then, as in the Go sidecar.
+        if migrated.is_some()
+            && !calls.migrating
+            && let Ok(migrating) = Calls::register(true)
+        {
+            *calls = migrating;
         }
-        match &*calls {
-            Calls::Plain(calls) => calls.with_label_values(&[driver, code, method]).observe(seconds),
-            Calls::Migrating(calls) => {
-                let migrated = if migrated == Some(true) { "true" } else { "false" };
-                calls.with_label_values(&[driver, code, method, migrated]).observe(seconds);
-            }
-        }
+        let shown = if migrated == Some(true) { "true" } else { "false" };
+        let labels: &[&str] = if calls.migrating { &[driver, code, method, shown] } else { &[driver, code, method] };
+        calls.seconds.with_label_values(labels).observe(seconds);
     }
 }
 

@@ -92,11 +92,11 @@ fn refused(refusal: &Refusal) -> String {
         Reason::NotFound => "create what is missing in a document before this one",
         _ => "correct the document",
     };
-    if refusal.causes.is_empty() {
+    if refusal.details.causes.is_empty() {
         return format!("{}; {next}", refusal.message);
     }
     let causes: Vec<String> =
-        refusal.causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        refusal.details.causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
     format!("{}; correct the field", causes.join(", "))
 }
 

@@ -61,7 +61,7 @@ impl World {
                     format!("unable to create new content in namespace {namespace} because it is being terminated");
                 let mut refusal = Refusal::forbidden(resource, name, &why);
                 let message = format!("namespace {namespace} is being terminated");
-                refusal.causes =
+                refusal.details.causes =
                     vec![Cause { reason: "NamespaceTerminating", message, field: "metadata.namespace".into() }];
                 Err(refusal)
             }

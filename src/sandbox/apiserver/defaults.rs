@@ -12,7 +12,7 @@ pub fn on_create(resource: &Resource, object: &mut Value) {
     first_status(resource, object);
     match resource.plural {
         "persistentvolumeclaims" => legacy_source(object),
-        "namespaces" => namespace(object),
+        "namespaces" => set_field(object, "spec", Some(json!({"finalizers": ["kubernetes"]}))),
         _ => {}
     }
     on_update(resource, object);
@@ -24,6 +24,7 @@ pub fn on_update(resource: &Resource, object: &mut Value) {
         "persistentvolumeclaims" => {
             default(object, "spec", "volumeMode", json!("Filesystem"));
             both_sources(object);
+            drop_empty_texts(object, "/spec", &["volumeName"]);
             for path in
                 ["/spec/resources/requests", "/spec/resources/limits", "/status/capacity", "/status/allocatedResources"]
             {
@@ -34,10 +35,8 @@ pub fn on_update(resource: &Resource, object: &mut Value) {
             default(object, "spec", "volumeMode", json!("Filesystem"));
             default(object, "spec", "persistentVolumeReclaimPolicy", json!("Retain"));
             canonical(object, "/spec/capacity");
-            if let Some(reference) = object.pointer_mut("/spec/claimRef").and_then(Value::as_object_mut) {
-                reference.entry("kind").or_insert_with(|| json!("PersistentVolumeClaim"));
-                reference.entry("apiVersion").or_insert_with(|| json!("v1"));
-            }
+            drop_empty_texts(object, "/spec", &["storageClassName"]);
+            drop_empty_texts(object, "/spec/csi", &["fsType"]);
         }
         "storageclasses" => {
             default(object, "", "reclaimPolicy", json!("Delete"));
@@ -48,7 +47,14 @@ pub fn on_update(resource: &Resource, object: &mut Value) {
             canonical_field(object, "capacity");
             canonical_field(object, "maximumVolumeSize");
         }
+        "namespaces" => namespace_label(object),
         "secrets" => secret(object),
+        "configmaps" => drop_empty(object, "data"),
+        "events" => {
+            default(object, "", "eventTime", Value::Null);
+            default(object, "", "reportingComponent", json!(""));
+            default(object, "", "reportingInstance", json!(""));
+        }
         "pods" => pod(object),
         "deployments" | "replicasets" | "statefulsets" => default(object, "spec", "replicas", json!(1)),
         _ => {}
@@ -57,9 +63,8 @@ pub fn on_update(resource: &Resource, object: &mut Value) {
 
 fn first_status(resource: &Resource, object: &mut Value) {
     let status = match resource.plural {
-        "persistentvolumeclaims" | "persistentvolumes" => json!({"phase": "Pending"}),
+        "persistentvolumeclaims" | "persistentvolumes" | "pods" => json!({"phase": "Pending"}),
         "namespaces" => json!({"phase": "Active"}),
-        "pods" => json!({"phase": "Pending"}),
         "volumeattachments" => json!({"attached": false}),
         // A node brings its status along.
         "nodes" => return,
@@ -81,6 +86,19 @@ fn default(object: &mut Value, of: &str, key: &str, value: Value) {
             *held = value;
         }
     }
+}
+
+fn drop_empty(object: &mut Value, key: &str) {
+    let empty = object.get(key).and_then(Value::as_object).is_some_and(Map::is_empty);
+    if let Some(fields) = object.as_object_mut().filter(|_| empty) {
+        fields.remove(key);
+    }
+}
+
+/// Texts that a typed server does not store when empty.
+fn drop_empty_texts(object: &mut Value, path: &str, keys: &[&str]) {
+    let Some(fields) = object.pointer_mut(path).and_then(Value::as_object_mut) else { return };
+    fields.retain(|key, value| !(keys.contains(&key.as_str()) && value == ""));
 }
 
 fn canonical(object: &mut Value, path: &str) {
@@ -138,11 +156,16 @@ fn both_sources(object: &mut Value) {
         }
         _ => {}
     }
+    // A source in the core group says so with a null.
+    for key in ["dataSource", "dataSourceRef"] {
+        if let Some(source) = spec.get_mut(key).and_then(Value::as_object_mut) {
+            source.entry("apiGroup").or_insert(Value::Null);
+        }
+    }
 }
 
-fn namespace(object: &mut Value) {
+fn namespace_label(object: &mut Value) {
     let name = object.pointer("/metadata/name").cloned().unwrap_or_default();
-    set_field(object, "spec", Some(json!({"finalizers": ["kubernetes"]})));
     if let Some(metadata) = part(object, "metadata") {
         let labels = metadata.entry("labels").or_insert_with(|| json!({}));
         if let Some(labels) = labels.as_object_mut() {
@@ -230,7 +253,7 @@ mod tests {
 
     #[test]
     fn claim_source_is_told_in_both_fields() {
-        let source = json!({"kind": "PersistentVolumeClaim", "name": "a"});
+        let source = json!({"apiGroup": null, "kind": "PersistentVolumeClaim", "name": "a"});
         let claim = created("persistentvolumeclaims", json!({"spec": {"dataSource": source}}));
         assert_eq!(claim["spec"]["dataSourceRef"], source);
         let back = created("persistentvolumeclaims", json!({"spec": {"dataSourceRef": source}}));

@@ -72,7 +72,9 @@ impl World {
         let held_grace = new.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
         if !is_terminating(&old) || held_grace.is_some_and(|held| grace < held) {
             set_meta(&mut new, "deletionTimestamp", Some(json!(timestamp(&self.clock, grace))));
-            set_meta(&mut new, "deletionGracePeriodSeconds", Some(json!(grace)));
+            if place.resource.plural != "namespaces" {
+                set_meta(&mut new, "deletionGracePeriodSeconds", Some(json!(grace)));
+            }
             count_generation(place.resource, &mut new);
         }
         if new != *old {
@@ -147,7 +149,11 @@ fn check_preconditions(place: &Place, old: &Value, options: &DeleteOptions) -> R
                 "the {word} in the precondition ({asked}) does not match the {word} in record ({held}). The object \
                  might have been {what}"
             );
-            return Err(Refusal::conflict(place.resource, &place.key.name, &why));
+            let mut refusal = Refusal::conflict(place.resource, &place.key.name, &why);
+            // Here the real server names the kind, not the plural.
+            refusal.message = refusal.message.replacen(&place.resource.qualified(), place.resource.kind, 1);
+            place.resource.kind.clone_into(&mut refusal.details.kind);
+            return Err(refusal);
         }
     }
     Ok(())

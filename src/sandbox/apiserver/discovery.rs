@@ -1,6 +1,6 @@
-//! What the server says about itself: groups, kinds, version, OpenAPI.
+//! What the server says about itself: groups, kinds, version, `OpenAPI`.
 //!
-//! Promises: both forms of discovery (one document per group, and aggregated), and as much OpenAPI as kubectl needs
+//! Promises: both forms of discovery (one document per group, and aggregated), and as much `OpenAPI` as kubectl needs
 //! to leave the checking of fields to the server. There are no schemas, so `kubectl explain` has nothing to show.
 
 use super::resources::{RESOURCES, Resource, groups};

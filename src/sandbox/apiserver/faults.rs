@@ -30,36 +30,42 @@ impl Match {
     }
 
     /// Only this verb: get, list, watch, create, update, patch, delete, deletecollection.
+    #[must_use]
     pub fn verb(mut self, verb: &str) -> Self {
         self.verb = Some(verb.to_owned());
         self
     }
 
     /// Only this kind, by plural.
+    #[must_use]
     pub fn resource(mut self, plural: &str) -> Self {
         self.resource = Some(plural.to_owned());
         self
     }
 
     /// Only this subresource, such as `status`; an empty one stands for the main part.
+    #[must_use]
     pub fn subresource(mut self, subresource: &str) -> Self {
         self.subresource = Some(subresource.to_owned());
         self
     }
 
     /// Only this namespace.
+    #[must_use]
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.namespace = Some(namespace.to_owned());
         self
     }
 
     /// Only this object.
+    #[must_use]
     pub fn name(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
         self
     }
 
     /// Only callers whose user agent contains this text.
+    #[must_use]
     pub fn user_agent(mut self, part: &str) -> Self {
         self.user_agent = Some(part.to_owned());
         self

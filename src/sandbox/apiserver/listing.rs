@@ -49,7 +49,7 @@ pub fn list(store: &Store, resource: &Resource, selection: &Selection, options: 
     };
     let revision = if start.revision == 0 { store.revision() } else { start.revision };
     let objects = store.objects_at(resource, revision).map_err(|gone| expired(&start, revision, gone))?;
-    Ok(cut_page(&objects, revision, start.after, selection, options))
+    Ok(cut_page(&objects, revision, start.after.as_ref(), selection, options))
 }
 
 struct Start {
@@ -61,13 +61,12 @@ struct Start {
 fn cut_page(
     objects: &Objects,
     revision: u64,
-    after: Option<Key>,
+    after: Option<&Key>,
     selection: &Selection,
     options: &ListOptions,
 ) -> Page {
-    let mut left = objects
-        .iter()
-        .filter(|(key, object)| after.as_ref().is_none_or(|after| *key > after) && selection.takes(object));
+    let mut left =
+        objects.iter().filter(|(key, object)| after.is_none_or(|after| *key > after) && selection.takes(object));
     let from_cache = options.version == "0" && options.token.is_empty();
     if options.limit == 0 || from_cache {
         return Page {
@@ -110,12 +109,13 @@ pub fn parse_version(text: &str) -> Result<u64, Refusal> {
     })
 }
 
-fn too_large(asked: u64, now: u64) -> Refusal {
+/// 504 for a revision that does not exist yet.
+pub fn too_large(asked: u64, now: u64) -> Refusal {
     let mut refusal =
         Refusal::plain(Reason::Timeout, format!("Timeout: Too large resource version: {asked}, current: {now}"));
     let message = "Too large resource version".to_owned();
-    refusal.causes = vec![Cause { reason: "ResourceVersionTooLarge", message, field: String::new() }];
-    refusal.retry_after_secs = Some(1);
+    refusal.details.causes = vec![Cause { reason: "ResourceVersionTooLarge", message, field: String::new() }];
+    refusal.details.retry_after_secs = Some(1);
     refusal
 }
 
@@ -154,7 +154,7 @@ fn expired(start: &Start, revision: u64, gone: TooOld) -> Refusal {
         "The provided continue parameter is too old to display a consistent list result. Start a new list without the \
          continue parameter, or use the token of this answer for the rest of a list that mixes two states."
             .clone_into(&mut refusal.message);
-        refusal.fresh_token = Some(make_token(0, after));
+        refusal.details.fresh_token = Some(make_token(0, after));
     }
     refusal
 }
@@ -221,7 +221,8 @@ mod tests {
         let next = ListOptions { limit: 9, token: first.token.expect("more"), ..Default::default() };
         let refusal = list(&store, secrets, &all, &next).expect_err("gone");
         assert_eq!(refusal.code(), 410);
-        let fresh = ListOptions { limit: 9, token: refusal.fresh_token.expect("offered"), ..Default::default() };
+        let fresh =
+            ListOptions { limit: 9, token: refusal.details.fresh_token.expect("offered"), ..Default::default() };
         assert_eq!(names(&list(&store, secrets, &all, &fresh).expect("rest")), ["b", "c", "d"]);
     }
 

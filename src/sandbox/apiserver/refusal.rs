@@ -129,6 +129,13 @@ pub struct Refusal {
     pub reason: Reason,
     /// The text for people.
     pub message: String,
+    /// What else is known; boxed because most results are no refusals.
+    pub details: Box<Details>,
+}
+
+/// The `details` of a refusal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Details {
     /// Plural or kind of the object, if one was addressed.
     pub kind: String,
     /// API group of the object.
@@ -146,24 +153,15 @@ pub struct Refusal {
 impl Refusal {
     /// A refusal without an object.
     pub fn plain(reason: Reason, message: impl Into<String>) -> Self {
-        Self {
-            reason,
-            message: message.into(),
-            kind: String::new(),
-            group: String::new(),
-            name: String::new(),
-            causes: Vec::new(),
-            retry_after_secs: None,
-            fresh_token: None,
-        }
+        Self { reason, message: message.into(), details: Box::default() }
     }
 
     /// A refusal about one object.
     pub fn about(reason: Reason, resource: &Resource, name: &str, message: impl Into<String>) -> Self {
         let mut refusal = Self::plain(reason, message);
-        resource.plural.clone_into(&mut refusal.kind);
-        resource.group.clone_into(&mut refusal.group);
-        name.clone_into(&mut refusal.name);
+        resource.plural.clone_into(&mut refusal.details.kind);
+        resource.group.clone_into(&mut refusal.details.group);
+        name.clone_into(&mut refusal.details.name);
         refusal
     }
 
@@ -205,10 +203,10 @@ impl Refusal {
         };
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
         let mut refusal = Self::plain(Reason::Invalid, format!("{qualified} \"{name}\" is invalid: {list}"));
-        kind.clone_into(&mut refusal.kind);
-        group.clone_into(&mut refusal.group);
-        name.clone_into(&mut refusal.name);
-        refusal.causes = causes;
+        kind.clone_into(&mut refusal.details.kind);
+        group.clone_into(&mut refusal.details.group);
+        name.clone_into(&mut refusal.details.name);
+        refusal.details.causes = causes;
         refusal
     }
 
@@ -230,7 +228,7 @@ impl Refusal {
     /// The `Status` object on the wire.
     pub fn to_status(&self) -> Value {
         let mut metadata = Map::new();
-        if let Some(token) = &self.fresh_token {
+        if let Some(token) = &self.details.fresh_token {
             metadata.insert("continue".into(), json!(token));
         }
         let mut status = json!({
@@ -240,7 +238,7 @@ impl Refusal {
             if !self.reason.text().is_empty() {
                 fields.insert("reason".into(), json!(self.reason.text()));
             }
-            let details = self.details();
+            let details = self.details_value();
             if !details.is_empty() {
                 fields.insert("details".into(), Value::Object(details));
             }
@@ -249,18 +247,19 @@ impl Refusal {
         status
     }
 
-    fn details(&self) -> Map<String, Value> {
+    fn details_value(&self) -> Map<String, Value> {
         let mut details = Map::new();
-        for (key, text) in [("name", &self.name), ("group", &self.group), ("kind", &self.kind)] {
+        for (key, text) in [("name", &self.details.name), ("group", &self.details.group), ("kind", &self.details.kind)]
+        {
             if !text.is_empty() {
                 details.insert(key.into(), json!(text));
             }
         }
-        if !self.causes.is_empty() {
-            let causes: Vec<Value> = self.causes.iter().map(cause_value).collect();
+        if !self.details.causes.is_empty() {
+            let causes: Vec<Value> = self.details.causes.iter().map(cause_value).collect();
             details.insert("causes".into(), json!(causes));
         }
-        if let Some(seconds) = self.retry_after_secs {
+        if let Some(seconds) = self.details.retry_after_secs {
             details.insert("retryAfterSeconds".into(), json!(seconds));
         }
         details

@@ -18,6 +18,7 @@ pub enum StatusRule {
 
 /// One served kind.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "independent traits of a kind, a word each in the table")]
 pub struct Resource {
     /// API group, empty for core.
     pub group: &'static str,

@@ -46,12 +46,6 @@ impl Selection {
         Ok(Self { namespace: None, labels: parse_labels(labels)?, fields: parse_fields(resource, fields)? })
     }
 
-    /// Limits to one name.
-    pub fn named(mut self, name: &str) -> Self {
-        self.fields.push(FieldRule { path: "metadata.name".into(), value: name.to_owned(), equal: true });
-        self
-    }
-
     /// Limits to a namespace; an empty one means all.
     pub fn within(mut self, namespace: &str) -> Self {
         self.namespace = (!namespace.is_empty()).then(|| namespace.to_owned());

@@ -9,6 +9,7 @@
 
 use super::resources::Resource;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -110,10 +111,13 @@ impl Store {
     }
 
     /// The objects of a kind as they were at `revision`.
-    pub fn objects_at(&self, resource: &Resource, revision: u64) -> Result<Objects, TooOld> {
-        let Some(collection) = self.collections.get(resource.plural) else { return Ok(Objects::new()) };
+    pub fn objects_at(&self, resource: &Resource, revision: u64) -> Result<Cow<'_, Objects>, TooOld> {
+        let Some(collection) = self.collections.get(resource.plural) else { return Ok(Cow::Owned(Objects::new())) };
         if revision < collection.floor {
             return Err(TooOld { oldest: collection.floor });
+        }
+        if collection.changes.back().is_none_or(|newest| newest.revision <= revision) {
+            return Ok(Cow::Borrowed(&collection.objects));
         }
         let mut objects = collection.objects.clone();
         for change in collection.changes.iter().rev().take_while(|change| change.revision > revision) {
@@ -122,7 +126,7 @@ impl Store {
                 None => objects.remove(&change.key),
             };
         }
-        Ok(objects)
+        Ok(Cow::Owned(objects))
     }
 
     /// The oldest revision whose state can still be rebuilt.

@@ -7,7 +7,8 @@
 use super::defaults;
 use super::patch::{self, PatchKind};
 use super::refusal::{Cause, Refusal};
-use super::resources::StatusRule;
+use super::resources::{self, StatusRule};
+use super::store::Key;
 use super::validate;
 use super::world::{Place, World, finalizers, internal, is_terminating, meta, set_field, set_meta, shape};
 use serde_json::Value;
@@ -26,6 +27,8 @@ pub enum Part {
 
 /// Metadata that only the server writes.
 const SERVER_OWNED: [&str; 4] = ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
+/// Of those, the one that a writer may tell wrongly without being refused.
+const IGNORED: &str = "creationTimestamp";
 /// Metadata that a status write of a custom resource leaves alone.
 const KEPT_BY_STATUS: [&str; 5] = ["labels", "annotations", "finalizers", "ownerReferences", "generateName"];
 
@@ -46,6 +49,7 @@ impl World {
         let Some(old) = self.store.get(place.resource, &place.key) else {
             return self.create_by_update(place, part, new, dry_run);
         };
+        check_uid(place, &old, &new)?;
         check_version(place, &old, &new)?;
         let object = self.replace(place, part, &old, new, dry_run)?;
         Ok(Updated { object, created: false })
@@ -100,17 +104,40 @@ impl World {
         }
         validate::metadata_update(place.resource, old, &new)?;
         match part {
-            Part::Main => validate::object(place.resource, &new, Some(old))?,
+            Part::Main => {
+                self.may_grow(place, old, &new)?;
+                validate::object(place.resource, &new, Some(old))?;
+            }
             Part::Status => validate::status_update(place.resource, old, &new)?,
             Part::Finalize => {}
         }
-        self.commit(place, old, new, dry_run)
+        Ok(self.commit(place, old, new, dry_run))
     }
 
-    fn commit(&mut self, place: &Place, old: &Arc<Value>, mut new: Value, dry_run: bool) -> Result<Value, Refusal> {
+    /// A bound claim may ask for more only if its class allows it, as the admission plug-in of the real server says.
+    fn may_grow(&self, place: &Place, old: &Value, new: &Value) -> Result<(), Refusal> {
+        if place.resource.plural != "persistentvolumeclaims" || !validate::claim_grows(old, new) {
+            return Ok(());
+        }
+        let text = |path: &str| old.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        if text("/status/phase") != "Bound" {
+            let why = "Only bound persistent volume claims can be expanded";
+            return Err(Refusal::forbidden(place.resource, &place.key.name, why));
+        }
+        let class = resources::by_plural("storageclasses")
+            .and_then(|classes| self.store.get(classes, &Key::new("", text("/spec/storageClassName"))));
+        if class.is_some_and(|class| class.get("allowVolumeExpansion") == Some(&Value::Bool(true))) {
+            return Ok(());
+        }
+        let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must \
+                   support resize";
+        Err(Refusal::forbidden(place.resource, &place.key.name, why))
+    }
+
+    fn commit(&mut self, place: &Place, old: &Arc<Value>, mut new: Value, dry_run: bool) -> Value {
         set_meta(&mut new, "resourceVersion", old.pointer("/metadata/resourceVersion").cloned());
         if dry_run || new == **old {
-            return Ok(new);
+            return new;
         }
         if is_terminating(&new) && grace(&new) == 0 && finalizers(&new).is_empty() && !held_by_spec(&new) {
             // The last state with finalizers is what the deletion event shows; the removal itself is never stored.
@@ -118,9 +145,9 @@ impl World {
                 set_meta(&mut new, "resourceVersion", gone.pointer("/metadata/resourceVersion").cloned());
             }
             self.sweep_namespace(&place.key.namespace);
-            return Ok(new);
+            return new;
         }
-        Ok((*self.store.put(place.resource, place.key.clone(), new)).clone())
+        (*self.store.put(place.resource, place.key.clone(), new)).clone()
     }
 }
 
@@ -150,14 +177,19 @@ fn check_name(place: &Place, new: &Value) -> Result<(), Refusal> {
     }
 }
 
-fn check_version(place: &Place, old: &Value, new: &Value) -> Result<(), Refusal> {
-    let asked = meta(new, "resourceVersion");
+/// A PUT of an object with another UID is about another object.
+fn check_uid(place: &Place, old: &Value, new: &Value) -> Result<(), Refusal> {
     let uid = meta(new, "uid");
     if !uid.is_empty() && uid != meta(old, "uid") {
         let held = meta(old, "uid");
         let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {held}");
         return Err(Refusal::conflict(place.resource, &place.key.name, &why));
     }
+    Ok(())
+}
+
+fn check_version(place: &Place, old: &Value, new: &Value) -> Result<(), Refusal> {
+    let asked = meta(new, "resourceVersion");
     if asked.is_empty() || asked == "0" {
         if place.resource.unconditional_update {
             return Ok(());
@@ -180,7 +212,7 @@ fn keep_identity(place: &Place, old: &Value, new: &mut Value) -> Result<(), Refu
     for field in SERVER_OWNED {
         let held = old.get("metadata").and_then(|metadata| metadata.get(field));
         let told = new.get("metadata").and_then(|metadata| metadata.get(field));
-        if let Some(told) = told.filter(|told| Some(*told) != held) {
+        if let Some(told) = told.filter(|told| field != IGNORED && Some(*told) != held) {
             let message = format!("Invalid value: {told}: field is immutable");
             causes.push(Cause { reason: "FieldValueInvalid", message, field: format!("metadata.{field}") });
         }

@@ -12,11 +12,12 @@
 
 use super::ApiServer;
 use super::faults::Call;
-use super::listing::{list_options_error, parse_version};
+use super::listing::{list_options_error, parse_version, too_large};
 use super::refusal::Refusal;
 use super::resources::Resource;
 use super::selectors::Selection;
 use super::store::{Change, Store};
+use super::world::set_meta;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,11 +25,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 /// The last bookmark comes so long before the end.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// A watch without a limit of its own ends after this time and up to as much again.
-const SHORTEST_DEFAULT: Duration = Duration::from_secs(1800);
+const SHORTEST_DEFAULT: Duration = Duration::from_mins(30);
 
 /// The query of a watch.
 #[derive(Clone, Debug, Default)]
@@ -123,6 +124,10 @@ impl Watch {
         let mut world = server.world();
         check_options(options, world.settings.watch_list)?;
         let asked = parse_version(&options.version)?;
+        let with_state = options.initial_events.unwrap_or(asked == 0);
+        if with_state && asked > world.store.revision() {
+            return Err(too_large(asked, world.store.revision()));
+        }
         let changes = world.store.subscribe(resource);
         let timeout =
             options.timeout.unwrap_or_else(|| SHORTEST_DEFAULT + world.random.duration_below(SHORTEST_DEFAULT));
@@ -135,14 +140,13 @@ impl Watch {
             bookmarks: options.bookmarks,
             ready: VecDeque::new(),
             cursor: asked,
-            bookmark_at: now + BOOKMARK_EVERY.min(timeout.saturating_sub(BOOKMARK_BEFORE_END)),
+            bookmark_at: first_bookmark(now, timeout),
             end_at: now + timeout,
             cut_mark: server.faults().cut_mark(),
             ended: None,
             changes,
             faults: server.faults().subscribe(),
         };
-        let with_state = options.initial_events.unwrap_or(asked == 0);
         if with_state {
             opened.show_state(&world.store, asked, options);
         } else if asked == 0 {
@@ -188,8 +192,8 @@ impl Watch {
         // "Not older than" holds for the initial state even when it lags.
         let shown = now.saturating_sub(options.stale_by).max(oldest).max(asked.min(now));
         let objects = store.objects_at(self.resource, shown).unwrap_or_default();
-        let taken = objects.into_values().filter(|object| self.selection.takes(object));
-        self.ready.extend(taken.map(|object| Event { kind: EventKind::Added, object }));
+        let taken = objects.values().filter(|object| self.selection.takes(object));
+        self.ready.extend(taken.map(|object| Event { kind: EventKind::Added, object: Arc::clone(object) }));
         self.cursor = shown;
         if options.initial_events == Some(true) && options.bookmarks {
             let mut bookmark = self.bookmark(shown);
@@ -233,7 +237,12 @@ impl Watch {
             (true, false) => EventKind::Deleted,
             (false, false) => return None,
         };
-        Some(Event { kind, object: Arc::clone(&change.object) })
+        let object = match (&change.before, kind) {
+            // What leaves the selection is shown as it was, with the revision of the change.
+            (Some(before), EventKind::Deleted) if !change.deleted => Arc::new(at_revision(before, change.revision)),
+            _ => Arc::clone(&change.object),
+        };
+        Some(Event { kind, object })
     }
 
     async fn wait(&mut self, frozen: bool) {
@@ -274,9 +283,23 @@ impl Watch {
         json!({
             "kind": self.resource.kind,
             "apiVersion": self.resource.api_version(),
-            "metadata": {"resourceVersion": revision.to_string(), "creationTimestamp": null},
+            "metadata": {"resourceVersion": revision.to_string()},
         })
     }
+}
+
+/// A watch too short for the last bookmark gets none.
+fn first_bookmark(now: Instant, timeout: Duration) -> Instant {
+    match timeout.checked_sub(BOOKMARK_BEFORE_END).filter(|rest| !rest.is_zero()) {
+        Some(rest) => now + BOOKMARK_EVERY.min(rest),
+        None => now + timeout + BOOKMARK_EVERY,
+    }
+}
+
+fn at_revision(object: &Value, revision: u64) -> Value {
+    let mut object = object.clone();
+    set_meta(&mut object, "resourceVersion", Some(json!(revision.to_string())));
+    object
 }
 
 fn check_options(options: &WatchOptions, watch_list: bool) -> Result<(), Refusal> {

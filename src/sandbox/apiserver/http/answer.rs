@@ -12,7 +12,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use k8s_openapi::jiff::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ pub fn text(code: u16, text: &'static str) -> Response<Body> {
 /// A refusal.
 pub fn refusal(refusal: &Refusal) -> Response<Body> {
     let mut answer = json(refusal.code(), &refusal.to_status());
-    if let Some(seconds) = refusal.retry_after_secs {
+    if let Some(seconds) = refusal.details.retry_after_secs {
         answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     answer
@@ -96,7 +96,24 @@ struct PlainList<'a> {
     kind: String,
     api_version: String,
     metadata: Map<String, Value>,
-    items: Vec<&'a Value>,
+    items: Vec<Item<'a>>,
+}
+
+/// An object in a list; built-in kinds do not repeat their kind there.
+struct Item<'a> {
+    object: &'a Value,
+    bare: bool,
+}
+
+impl Serialize for Item<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.object.as_object().filter(|_| self.bare) {
+            Some(fields) => {
+                serializer.collect_map(fields.iter().filter(|(key, _)| !matches!(key.as_str(), "kind" | "apiVersion")))
+            }
+            None => self.object.serialize(serializer),
+        }
+    }
 }
 
 /// One line of a watch.
@@ -110,9 +127,9 @@ struct Line<'a> {
 pub fn list(resource: &Resource, page: &Page, form: Form, now: Timestamp) -> Response<Body> {
     let metadata = list_metadata(page);
     let value = match form {
-        Form::Table(include) => table(resource.columns, &page.items, metadata, (include, true), now),
+        Form::Table(include) => table(resource.columns, &page.items, &metadata, (include, true), now),
         Form::Plain => {
-            let items = page.items.iter().map(|item| &**item).collect();
+            let items = page.items.iter().map(|object| Item { object, bare: !resource.custom }).collect();
             let kind = format!("{}List", resource.kind);
             return json(200, &PlainList { kind, api_version: resource.api_version(), metadata, items });
         }
@@ -138,7 +155,7 @@ fn shaped<'a>(
             if let Some(version) = object.pointer("/metadata/resourceVersion") {
                 metadata.insert("resourceVersion".into(), version.clone());
             }
-            table(resource.columns, std::slice::from_ref(object), metadata, (include, heads), now)
+            table(resource.columns, std::slice::from_ref(object), &metadata, (include, heads), now)
         }
     };
     Cow::Owned(made)

@@ -14,7 +14,7 @@ use crate::sandbox::apiserver::refusal::{Reason, Refusal};
 use crate::sandbox::apiserver::selectors::Selection;
 use crate::sandbox::apiserver::update::Part;
 use crate::sandbox::apiserver::watching::Watch;
-use crate::sandbox::apiserver::world::{Place, meta};
+use crate::sandbox::apiserver::world::{Place, meta, set_field};
 use bytes::Bytes;
 use http::Response;
 use serde_json::{Value, json};
@@ -69,8 +69,7 @@ impl Asked<'_> {
 
     fn selection(&self) -> Result<Selection, Refusal> {
         let (labels, fields) = (self.query.text("labelSelector"), self.query.text("fieldSelector"));
-        let selection = Selection::parse(self.target.resource, labels, fields)?.within(&self.target.namespace);
-        Ok(if self.target.name.is_empty() { selection } else { selection.named(&self.target.name) })
+        Ok(Selection::parse(self.target.resource, labels, fields)?.within(&self.target.namespace))
     }
 
     fn object(&self, code: u16, object: Value) -> Response<Body> {
@@ -84,6 +83,7 @@ impl Asked<'_> {
     }
 
     fn list(&self) -> Result<Response<Body>, Refusal> {
+        self.query.check_list()?;
         let (selection, options) = (self.selection()?, self.query.list_options(self.stale_by)?);
         let (page, now) = {
             let world = self.server.world();
@@ -124,9 +124,11 @@ impl Asked<'_> {
         let resource = self.target.resource;
         match self.server.world().delete(&self.place(), &options)? {
             Deleted::Gone(object) if !resource.returns_deleted => {
-                let details = json!({
-                    "name": self.target.name, "group": resource.group, "kind": resource.plural, "uid": meta(&object, "uid"),
-                });
+                let mut details =
+                    json!({"name": self.target.name, "kind": resource.plural, "uid": meta(&object, "uid")});
+                if !resource.group.is_empty() {
+                    set_field(&mut details, "group", Some(json!(resource.group)));
+                }
                 Ok(answer::json(
                     200,
                     &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}),

@@ -1,7 +1,7 @@
 //! The query string.
 
 use crate::sandbox::apiserver::delete::DeleteOptions;
-use crate::sandbox::apiserver::listing::ListOptions;
+use crate::sandbox::apiserver::listing::{ListOptions, list_options_error};
 use crate::sandbox::apiserver::refusal::Refusal;
 use crate::sandbox::apiserver::watching::WatchOptions;
 use axum::extract::Query as Decoded;
@@ -42,6 +42,15 @@ impl Query {
                 text.parse().map(Some).map_err(|_| Refusal::bad_request(format!("{key}: \"{text}\" is not a number")))
             }
         }
+    }
+
+    /// Initial events are for watches only.
+    pub fn check_list(&self) -> Result<(), Refusal> {
+        if self.flag_if_told("sendInitialEvents").is_none() {
+            return Ok(());
+        }
+        let message = "Forbidden: sendInitialEvents is forbidden for list".to_owned();
+        Err(list_options_error("FieldValueForbidden", message, "sendInitialEvents"))
     }
 
     /// What a list was asked for.

@@ -58,8 +58,8 @@ impl Target {
         let everywhere = self.resource.namespaced && self.namespace.is_empty();
         let named = !self.name.is_empty();
         match *method {
-            Method::GET if watch => Some("watch"),
             Method::GET if named => Some("get"),
+            Method::GET if watch => Some("watch"),
             Method::GET => Some("list"),
             Method::POST if self.subresource == "binding" => Some("create"),
             _ if everywhere => None,
@@ -115,7 +115,7 @@ fn objects(group: &str, version: &str, rest: &[&str]) -> Route {
         _ => return Route::UnknownKind,
     };
     let Some(resource) = by_path(group, version, plural) else { return Route::UnknownKind };
-    let placed = resource.namespaced == !namespace.is_empty() || (name.is_empty() && namespace.is_empty());
+    let placed = resource.namespaced != namespace.is_empty() || (name.is_empty() && namespace.is_empty());
     if !placed || (!subresource.is_empty() && !resource.has_subresource(subresource)) {
         return Route::UnknownKind;
     }
@@ -135,16 +135,9 @@ fn decode(part: &str) -> String {
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
         let code = bytes.get(at + 1..at + 3).and_then(|digits| std::str::from_utf8(digits).ok());
-        match code.and_then(|digits| u8::from_str_radix(digits, 16).ok()).filter(|_| *byte == b'%') {
-            Some(code) => {
-                decoded.push(code);
-                at += 3;
-            }
-            None => {
-                decoded.push(*byte);
-                at += 1;
-            }
-        }
+        let code = code.and_then(|digits| u8::from_str_radix(digits, 16).ok()).filter(|_| *byte == b'%');
+        decoded.push(code.unwrap_or(*byte));
+        at += if code.is_some() { 3 } else { 1 };
     }
     String::from_utf8_lossy(&decoded).into_owned()
 }

@@ -26,7 +26,6 @@ pub async fn serve(server: ApiServer, listener: TcpListener, cancel: Cancellatio
             Some(_ended) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, _peer)) => {
-                    stream.set_nodelay(true)?;
                     connections.spawn(connection(server.clone(), stream));
                 }
                 Err(error) => {
@@ -41,13 +40,15 @@ pub async fn serve(server: ApiServer, listener: TcpListener, cancel: Cancellatio
 }
 
 async fn connection(server: ApiServer, stream: TcpStream) {
+    // Only a matter of speed; a peer that is gone already shows below.
+    let _set = stream.set_nodelay(true);
     let service = server.service();
     let answer = service_fn(move |request| {
         let service = service.clone();
         async move { service.answer::<hyper::body::Incoming>(request).await }
     });
-    let served = http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), answer).await;
-    if let Err(error) = served {
+    let outcome = http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), answer).await;
+    if let Err(error) = outcome {
         tracing::debug!(%error, "connection ended");
     }
 }

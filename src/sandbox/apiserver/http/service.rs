@@ -212,7 +212,7 @@ fn late(plan: &Plan, answer: Response<Body>) -> Result<Response<Body>, NoAnswer>
 
 fn made_up(code: u16, retry_after_secs: Option<u32>) -> Response<Body> {
     let mut refusal = Refusal::plain(Reason::of_code(code), "refused by a fault rule");
-    refusal.retry_after_secs = retry_after_secs;
+    refusal.details.retry_after_secs = retry_after_secs;
     answer::refusal(&refusal)
 }
 

@@ -36,17 +36,18 @@ const CONTAINER_LISTS: &[(&str, ListRule)] = &[
 /// The rule for the list `field` inside the map at `path` (field names from the object's top, `*` for list items).
 pub fn list_rule(plural: &str, path: &[&str], field: &str) -> ListRule {
     match (plural, path, field) {
-        (_, ["metadata"] | [.., "template", "metadata"], "finalizers") => ListRule::Set,
+        (_, ["metadata"] | [.., "template", "metadata"], "finalizers") | ("nodes", ["spec"], "podCIDRs") => {
+            ListRule::Set
+        }
         (_, ["metadata"] | [.., "template", "metadata"], "ownerReferences") => ListRule::ByKey("uid"),
-        (_, ["status"], "conditions") => ListRule::ByKey("type"),
-        ("csinodes", ["spec"], "drivers") => ListRule::ByKey("name"),
+        (_, ["status"], "conditions") | ("nodes", ["status"], "addresses") => ListRule::ByKey("type"),
         ("nodes", ["spec"], "taints") => ListRule::ByKey("key"),
-        ("nodes", ["spec"], "podCIDRs") => ListRule::Set,
-        ("nodes", ["status"], "addresses") => ListRule::ByKey("type"),
-        ("serviceaccounts", [], "secrets" | "imagePullSecrets") => ListRule::ByKey("name"),
-        ("pods", ["spec", rest @ ..], field) => pod_rule(rest, field),
+        ("csinodes", ["spec"], "drivers") | ("serviceaccounts", [], "secrets" | "imagePullSecrets") => {
+            ListRule::ByKey("name")
+        }
         ("pods", ["status"], "podIPs" | "hostIPs") => ListRule::ByKey("ip"),
-        (
+        ("pods", ["spec", rest @ ..], field)
+        | (
             "deployments" | "replicasets" | "daemonsets" | "statefulsets",
             ["spec", "template", "spec", rest @ ..],
             field,

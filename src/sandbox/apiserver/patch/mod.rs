@@ -12,6 +12,7 @@ mod tests;
 
 use super::refusal::{Reason, Refusal};
 use super::resources::Resource;
+use super::world::internal;
 use serde_json::Value;
 
 /// The three kinds of patch.
@@ -52,17 +53,13 @@ pub fn apply(kind: PatchKind, resource: &Resource, old: &Value, patch: &Value) -
     match kind {
         PatchKind::Json => json::apply(old, patch).map_err(|why| match why {
             json::Failure::Malformed(text) => Refusal::bad_request(text),
-            json::Failure::DoesNotApply(text) => Refusal::about(
+            json::Failure::DoesNotApply(text) => Refusal::plain(
                 Reason::Invalid,
-                resource,
-                "",
                 format!("the server rejected our request due to an error in our request: {text}"),
             ),
         }),
         PatchKind::Merge if patch.is_object() => Ok(merge::apply(old, patch)),
-        PatchKind::Strategic if patch.is_object() => {
-            strategic::apply(resource.plural, old, patch).map_err(Refusal::bad_request)
-        }
+        PatchKind::Strategic if patch.is_object() => strategic::apply(resource.plural, old, patch).map_err(internal),
         PatchKind::Merge | PatchKind::Strategic => Err(Refusal::bad_request("the patch is not a JSON object")),
     }
 }

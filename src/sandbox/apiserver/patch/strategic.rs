@@ -1,11 +1,11 @@
 //! Strategic merge patch.
 //!
-//! Promises: maps merge; lists merge by the key of [`super::keys`]; the directives `$patch` (`delete`, `replace`,
-//! `merge`), `$deleteFromPrimitiveList/<list>`, `$setElementOrder/<list>` and `$retainKeys` work as on the real
+//! Promises: maps merge; lists merge by the key of [`super::keys`]; the directives `$patch` (`delete`, `replace`), `$deleteFromPrimitiveList/<list>`, `$setElementOrder/<list>` and `$retainKeys` work as on the real
 //! server; no directive is ever stored.
 
 use super::keys::{ListRule, list_rule};
 use serde_json::{Map, Value};
+use std::collections::VecDeque;
 
 const DELETE_PRIMITIVES: &str = "$deleteFromPrimitiveList/";
 const ELEMENT_ORDER: &str = "$setElementOrder/";
@@ -15,30 +15,31 @@ pub fn apply(plural: &str, old: &Value, patch: &Value) -> Result<Value, String> 
     merge_map(plural, &mut Vec::new(), old, patch)
 }
 
-fn merge_map<'p>(plural: &str, path: &mut Vec<&'p str>, old: &Value, patch: &'p Value) -> Result<Value, String> {
-    let Value::Object(changes) = patch else { return Ok(patch.clone()) };
+fn merge_map<'p>(plural: &str, path: &mut Vec<&'p str>, old: &Value, change: &'p Value) -> Result<Value, String> {
+    let Value::Object(changes) = change else { return Ok(change.clone()) };
     let mut fields = match (old, changes.get("$patch").and_then(Value::as_str)) {
         (_, Some("delete")) => return Ok(Value::Object(Map::new())),
-        (_, Some("replace")) => return Ok(without_directives(patch)),
-        (_, Some(other)) if other != "merge" => return Err(format!("\"{other}\" is not a $patch directive")),
+        (_, Some("replace")) => return Ok(plain_map(changes)),
+        (_, Some(other)) => return Err(format!("\"{other}\" is not a $patch directive")),
         (Value::Object(fields), _) => fields.clone(),
         _ => Map::new(),
     };
     if let Some(retained) = changes.get("$retainKeys").and_then(Value::as_array) {
         fields.retain(|key, _| retained.iter().any(|kept| kept == key.as_str()));
     }
-    for (key, change) in changes {
+    for (key, value) in changes {
         if let Some(list) = key.strip_prefix(DELETE_PRIMITIVES) {
-            delete_primitives(&mut fields, list, change)?;
+            delete_primitives(&mut fields, list, value)?;
         } else if !key.starts_with('$') {
-            merge_field(plural, path, &mut fields, (key, change))?;
+            merge_field(plural, path, &mut fields, (key, value))?;
         }
     }
     for (key, order) in changes {
         if let (Some(list), Some(order)) = (key.strip_prefix(ELEMENT_ORDER), order.as_array()) {
             let rule = list_rule(plural, path, list);
-            if let Some(items) = fields.get_mut(list).and_then(Value::as_array_mut) {
-                reorder(items, order, rule);
+            if let Some(Value::Array(items)) = fields.get_mut(list) {
+                let before = old.get(list).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+                *items = settle_order(std::mem::take(items), order, before, rule);
             }
         }
     }
@@ -51,33 +52,36 @@ fn merge_field<'p>(
     fields: &mut Map<String, Value>,
     (key, change): (&'p str, &'p Value),
 ) -> Result<(), String> {
-    let merged = match change {
-        Value::Null => {
-            fields.remove(key);
-            return Ok(());
-        }
-        Value::Object(_) => {
+    let merged = match (fields.get(key), change) {
+        (Some(held @ Value::Object(_)), Value::Object(_)) => {
             path.push(key);
-            let merged = merge_map(plural, path, fields.get(key).unwrap_or(&Value::Null), change);
+            let merged = merge_map(plural, path, held, change);
             path.pop();
-            merged?
+            Some(merged?)
         }
-        Value::Array(items) => {
-            let held = fields.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+        (Some(Value::Array(held)), Value::Array(items)) => {
+            let held = held.clone();
             match list_rule(plural, path, key) {
-                ListRule::Replace => Value::Array(items.iter().map(without_directives).collect()),
-                ListRule::Set => Value::Array(union(held, items)),
+                ListRule::Replace => without_directives(change),
+                ListRule::Set => {
+                    let both = union(held.clone(), items);
+                    Some(Value::Array(settle_order(both, items, &held, ListRule::Set)))
+                }
                 ListRule::ByKey(merge_key) => {
                     path.extend([key, "*"]);
-                    let merged = merge_list(plural, path, held, (items, merge_key));
+                    let merged = merge_list(plural, path, held.clone(), (items, merge_key));
                     path.truncate(path.len().saturating_sub(2));
-                    Value::Array(merged?)
+                    Some(Value::Array(settle_order(merged?, items, &held, ListRule::ByKey(merge_key))))
                 }
             }
         }
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => change.clone(),
+        // Nothing to merge with: the patch's value is taken, but a map that is itself an order to the server is not.
+        _ => without_directives(change),
     };
-    fields.insert(key.to_owned(), merged);
+    match merged {
+        Some(merged) => fields.insert(key.to_owned(), merged),
+        None => fields.remove(key),
+    };
     Ok(())
 }
 
@@ -91,7 +95,7 @@ fn merge_list<'p>(
     let directive = |item: &Value| item.get("$patch").and_then(Value::as_str).map(str::to_owned);
     if changes.iter().any(|item| directive(item).as_deref() == Some("replace")) {
         let kept = changes.iter().filter(|item| directive(item).is_none());
-        return Ok(kept.map(without_directives).collect());
+        return Ok(kept.filter_map(without_directives).collect());
     }
     for change in changes {
         let Some(wanted) = change.get(merge_key) else {
@@ -100,7 +104,7 @@ fn merge_list<'p>(
         let at = held.iter().position(|item| item.get(merge_key) == Some(wanted));
         match (at, directive(change).as_deref()) {
             (_, Some("delete")) => held.retain(|item| item.get(merge_key) != Some(wanted)),
-            (_, Some(other)) if other != "merge" => return Err(format!("\"{other}\" is not a $patch directive")),
+            (_, Some(other)) => return Err(format!("\"{other}\" is not a $patch directive")),
             (Some(at), _) => {
                 if let Some(item) = held.get_mut(at) {
                     *item = merge_map(plural, path, item, change)?;
@@ -129,38 +133,41 @@ fn union(mut held: Vec<Value>, more: &[Value]) -> Vec<Value> {
     held
 }
 
-/// Puts the items that `order` names into its order; items that it does not name stay behind the ones they followed.
-fn reorder(items: &mut [Value], order: &[Value], rule: ListRule) {
-    let same = |item: &Value, wanted: &Value| match rule {
-        ListRule::ByKey(key) => item.get(key).is_some() && item.get(key) == wanted.get(key),
-        ListRule::Set | ListRule::Replace => item == wanted,
+/// Orders a merged list as the real server does: what the patch names in the patch's order, what only the server has
+/// in the server's order; where both are known from the server, in its order, and new items as early as possible.
+fn settle_order(merged: Vec<Value>, patch: &[Value], server: &[Value], rule: ListRule) -> Vec<Value> {
+    let same = |item: &Value, other: &Value| match rule {
+        ListRule::ByKey(key) => item.get(key).is_some() && item.get(key) == other.get(key),
+        ListRule::Set | ListRule::Replace => item == other,
     };
-    let mut last = 0;
-    let mut ranks: Vec<usize> = Vec::with_capacity(items.len());
-    for item in items.iter() {
-        if let Some(rank) = order.iter().position(|wanted| same(item, wanted)) {
-            last = rank + 1;
-        }
-        ranks.push(last);
+    let place = |list: &[Value], item: &Value| list.iter().position(|other| same(item, other));
+    let (mut named, mut others): (Vec<Value>, Vec<Value>) =
+        merged.into_iter().partition(|item| place(patch, item).is_some());
+    named.sort_by_key(|item| place(patch, item));
+    others.sort_by_key(|item| place(server, item));
+    let (mut named, mut others) = (VecDeque::from(named), VecDeque::from(others));
+    let mut settled = Vec::with_capacity(named.len() + others.len());
+    while let (Some(ours), Some(theirs)) = (named.front(), others.front()) {
+        let theirs_first = place(server, theirs).zip(place(server, ours)).is_some_and(|(theirs, ours)| theirs < ours);
+        settled.extend(if theirs_first { others.pop_front() } else { named.pop_front() });
     }
-    let mut ranked: Vec<(usize, Value)> = ranks.into_iter().zip(items.iter().cloned()).collect();
-    ranked.sort_by_key(|(rank, _)| *rank);
-    for (slot, (_, item)) in items.iter_mut().zip(ranked) {
-        *slot = item;
+    settled.extend(named);
+    settled.extend(others);
+    settled
+}
+
+/// What a patch stores where there is nothing to merge with; nothing for null and for a map with a `$patch` order.
+fn without_directives(value: &Value) -> Option<Value> {
+    match value {
+        Value::Null => None,
+        Value::Object(fields) if fields.contains_key("$patch") => None,
+        Value::Object(fields) => Some(plain_map(fields)),
+        Value::Array(items) => Some(Value::Array(items.iter().filter_map(without_directives).collect())),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => Some(value.clone()),
     }
 }
 
-/// What a patch stores where there was nothing to merge with.
-fn without_directives(value: &Value) -> Value {
-    match value {
-        Value::Object(fields) => Value::Object(
-            fields
-                .iter()
-                .filter(|(key, field)| !key.starts_with('$') && !field.is_null())
-                .map(|(key, field)| (key.clone(), without_directives(field)))
-                .collect(),
-        ),
-        Value::Array(items) => Value::Array(items.iter().map(without_directives).collect()),
-        other => other.clone(),
-    }
+fn plain_map(fields: &Map<String, Value>) -> Value {
+    let plain = fields.iter().filter(|(key, _)| !key.starts_with('$'));
+    Value::Object(plain.filter_map(|(key, field)| Some((key.clone(), without_directives(field)?))).collect())
 }

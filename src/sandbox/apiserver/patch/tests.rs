@@ -66,7 +66,8 @@ fn conditions_merge_by_type_and_follow_the_given_order() {
 fn container_lists_merge_inside_the_container() {
     let old = json!({"spec": {"containers": [{"name": "a", "env": [{"name": "x", "value": "1"}]}]}});
     let patch = json!({"spec": {"containers": [{"name": "a", "env": [{"name": "y", "value": "2"}]}]}});
-    let env = json!([{"name": "x", "value": "1"}, {"name": "y", "value": "2"}]);
+    // What is new comes first, as on the real server.
+    let env = json!([{"name": "y", "value": "2"}, {"name": "x", "value": "1"}]);
     assert_eq!(strategic("pods", &old, &patch)["spec"]["containers"][0]["env"], env);
 }
 
@@ -75,6 +76,16 @@ fn map_is_replaced_on_demand() {
     let old = json!({"spec": {"a": 1, "b": 2}});
     let patch = json!({"spec": {"$patch": "replace", "c": 3}});
     assert_eq!(strategic("pods", &old, &patch), json!({"spec": {"c": 3}}));
+}
+
+#[test]
+fn order_to_the_server_is_not_stored_where_there_is_nothing_to_merge_with() {
+    let patch =
+        json!({"metadata": {"labels": {"$patch": "replace", "a": "b"}}, "spec": {"$retainKeys": ["c"], "c": 1}});
+    assert_eq!(
+        strategic("pods", &json!({"metadata": {"name": "p"}}), &patch),
+        json!({"metadata": {"name": "p"}, "spec": {"c": 1}})
+    );
 }
 
 #[test]
@@ -87,8 +98,9 @@ fn retained_keys_drop_the_others() {
 #[test]
 fn list_item_without_its_key_is_refused() {
     let patch = json!({"metadata": {"ownerReferences": [{"name": "x"}]}});
+    let old = json!({"metadata": {"ownerReferences": [{"uid": "1"}]}});
     let secrets = by_plural("secrets").expect("served");
-    assert_eq!(apply(PatchKind::Strategic, secrets, &json!({}), &patch).map_err(|it| it.code()), Err(400));
+    assert_eq!(apply(PatchKind::Strategic, secrets, &old, &patch).map_err(|it| it.code()), Err(500));
 }
 
 #[test]

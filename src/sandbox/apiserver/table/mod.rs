@@ -47,7 +47,7 @@ pub enum Include {
 pub fn table(
     columns: &Columns,
     objects: &[Arc<Value>],
-    metadata: Map<String, Value>,
+    metadata: &Map<String, Value>,
     shape: (Include, bool),
     now: Timestamp,
 ) -> Value {
@@ -56,7 +56,7 @@ pub fn table(
         let cells = (columns.cells)(&Row { object, now });
         json!({"cells": cells, "object": carried(object, include)})
     };
-    let heads: Vec<Value> = columns.heads.iter().enumerate().map(head).collect();
+    let heads: Vec<Value> = columns.heads.iter().map(head).collect();
     json!({
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
@@ -66,8 +66,8 @@ pub fn table(
     })
 }
 
-fn head((at, (name, kind, priority)): (usize, &Head)) -> Value {
-    let format = if at == 0 { "name" } else { "" };
+fn head((name, kind, priority): &Head) -> Value {
+    let format = if *name == "Name" { "name" } else { "" };
     json!({"name": name, "type": kind, "format": format, "description": "", "priority": priority})
 }
 

@@ -1,6 +1,7 @@
 //! Rules about claims.
 
 use super::findings::Findings;
+use super::quantity::Quantity;
 use super::syntax;
 use super::volume::{check_positive, quantity};
 use serde_json::{Map, Value, json};
@@ -96,7 +97,7 @@ fn check_change(old: &Value, new: &Value, findings: &mut Findings) {
         let field = "metadata.annotations[volume.beta.kubernetes.io/storage-class]";
         findings.invalid(field, new.pointer(BETA_CLASS).unwrap_or(&Value::Null), "field is immutable");
     }
-    let size = |claim: &Value, path: &str| claim.pointer(path).and_then(quantity).map_or(0, |size| size.nanos());
+    let size = |claim: &Value, path: &str| claim.pointer(path).and_then(quantity).map_or(0, Quantity::nanos);
     let (asked, before) =
         (size(new, "/spec/resources/requests/storage"), size(old, "/spec/resources/requests/storage"));
     if asked < before && asked <= size(old, "/status/capacity/storage") {

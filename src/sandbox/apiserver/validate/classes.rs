@@ -7,6 +7,8 @@ use serde_json::{Map, Value, json};
 
 const PARAMETERS_MAX: usize = 512;
 const PARAMETER_BYTES_MAX: usize = 262_144;
+/// Content of a secret or config map, in bytes.
+const DATA_BYTES_MAX: usize = 1_048_576;
 
 fn text<'a>(object: &'a Value, key: &str) -> &'a str {
     object.get(key).and_then(Value::as_str).unwrap_or_default()
@@ -145,16 +147,14 @@ pub fn driver(new: &Value, old: Option<&Value>, findings: &mut Findings) {
 pub fn attachment(new: &Value, old: Option<&Value>, findings: &mut Findings) {
     let spec = new.get("spec").cloned().unwrap_or_default();
     check_driver_name("spec.attacher", text(&spec, "attacher"), findings);
-    if text(&spec, "nodeName").is_empty() {
-        findings.required("spec.nodeName", "");
-    }
+    findings.syntax("spec.nodeName", text(&spec, "nodeName"), syntax::subdomain(text(&spec, "nodeName")));
     let source = |key: &str| spec.get("source").is_some_and(|source| source.get(key).is_some());
     match (source("persistentVolumeName"), source("inlineVolumeSpec")) {
         (false, false) => {
-            findings.required("spec.source", "must specify exactly one of inlineVolumeSpec and persistentVolumeName")
+            findings.required("spec.source", "must specify exactly one of inlineVolumeSpec and persistentVolumeName");
         }
         (true, true) => {
-            findings.forbidden("spec.source", "must specify exactly one of inlineVolumeSpec and persistentVolumeName")
+            findings.forbidden("spec.source", "must specify exactly one of inlineVolumeSpec and persistentVolumeName");
         }
         (true, false) | (false, true) => {}
     }
@@ -176,7 +176,32 @@ pub fn lease(new: &Value, findings: &mut Findings) {
 pub fn secret(new: &Value, old: Option<&Value>, findings: &mut Findings) {
     findings.unchanged("type", old, new);
     let immutable = old.is_some_and(|old| old.get("immutable") == Some(&Value::Bool(true)));
+    if data_bytes(new, "data") > DATA_BYTES_MAX * 4 / 3 {
+        findings.too_long("data", DATA_BYTES_MAX);
+    }
     if immutable && old.is_some_and(|old| old.get("data") != new.get("data")) {
         findings.forbidden("data", "field is immutable when `immutable` is set");
+    }
+}
+
+/// Checks a config map.
+pub fn config_map(new: &Value, findings: &mut Findings) {
+    if data_bytes(new, "data") + data_bytes(new, "binaryData") > DATA_BYTES_MAX {
+        findings.too_long("[]", DATA_BYTES_MAX);
+    }
+}
+
+fn data_bytes(object: &Value, key: &str) -> usize {
+    let data = object.get(key).and_then(Value::as_object);
+    data.into_iter().flatten().filter_map(|(_, value)| value.as_str()).map(str::len).sum()
+}
+
+/// Checks an event: it lives where the object is that it tells about, or in `default` for cluster-scoped ones.
+pub fn event(new: &Value, findings: &mut Findings) {
+    let told = new.pointer("/involvedObject/namespace").and_then(Value::as_str).unwrap_or_default();
+    let held = new.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
+    let allowed = if told.is_empty() { matches!(held, "default" | "kube-system") } else { told == held };
+    if !allowed {
+        findings.invalid("involvedObject.namespace", &json!(told), "does not match event.namespace");
     }
 }

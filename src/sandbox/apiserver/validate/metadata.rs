@@ -29,7 +29,7 @@ pub fn check(resource: &Resource, object: &Value, findings: &mut Findings) {
     }
     for (at, finalizer) in finalizers(object).into_iter().enumerate() {
         let field = format!("metadata.finalizers[{at}]");
-        findings.syntax(&field, finalizer, syntax::qualified_name(finalizer));
+        findings.syntax("metadata.finalizers", finalizer, syntax::qualified_name(finalizer));
         if !resource.custom && !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
             findings.invalid(field, &Value::from(finalizer), why);

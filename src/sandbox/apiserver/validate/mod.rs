@@ -27,6 +27,7 @@ const OBJECT_BYTES_MAX: usize = 1_572_864;
 
 /// Checks a new object, or the main part of a changed one (`old` is the object before).
 pub fn object(resource: &Resource, new: &Value, old: Option<&Value>) -> Result<(), Refusal> {
+    readable(resource, new)?;
     let mut findings = Findings::default();
     metadata::check(resource, new, &mut findings);
     match resource.plural {
@@ -43,6 +44,8 @@ pub fn object(resource: &Resource, new: &Value, old: Option<&Value>) -> Result<(
         "volumesnapshotcontents" => snapshot::content(new, &mut findings),
         "volumesnapshotclasses" => snapshot::class(new, &mut findings),
         "secrets" => classes::secret(new, old, &mut findings),
+        "configmaps" => classes::config_map(new, &mut findings),
+        "events" => classes::event(new, &mut findings),
         _ => {}
     }
     finish(resource, new, findings)?;
@@ -65,6 +68,29 @@ pub fn status_update(resource: &Resource, _old: &Value, new: &Value) -> Result<(
     }
     finish(resource, new, findings)?;
     fits(new)
+}
+
+/// Whether a claim asks for more than before.
+pub fn claim_grows(old: &Value, new: &Value) -> bool {
+    let size = |claim: &Value| claim.pointer("/spec/resources/requests/storage").and_then(volume::quantity);
+    size(old).zip(size(new)).is_some_and(|(old, new)| new.nanos() > old.nanos())
+}
+
+/// What is no quantity at all is no object of the kind: 400, not 422.
+fn readable(resource: &Resource, object: &Value) -> Result<(), Refusal> {
+    let amounts = match resource.plural {
+        "persistentvolumeclaims" => object.pointer("/spec/resources/requests"),
+        "persistentvolumes" => object.pointer("/spec/capacity"),
+        _ => None,
+    };
+    for (_, amount) in amounts.and_then(Value::as_object).into_iter().flatten() {
+        if volume::quantity(amount).is_none() {
+            let kind = resource.kind;
+            let message = format!("{kind} in version \"v1\" cannot be handled as a {kind}: {amount} is not a quantity");
+            return Err(Refusal::bad_request(message));
+        }
+    }
+    Ok(())
 }
 
 fn finish(resource: &Resource, new: &Value, findings: Findings) -> Result<(), Refusal> {

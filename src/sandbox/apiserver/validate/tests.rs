@@ -9,7 +9,7 @@ fn refused(plural: &str, new: &Value, old: Option<&Value>) -> Vec<String> {
         Ok(()) => Vec::new(),
         Err(refusal) => {
             assert_eq!(refusal.code(), 422);
-            refusal.causes.into_iter().map(|cause| cause.field).collect()
+            refusal.details.causes.into_iter().map(|cause| cause.field).collect()
         }
     }
 }
@@ -72,7 +72,7 @@ fn volume_has_exactly_one_source() {
     assert_eq!(refused("persistentvolumes", &without(volume(), "/spec/csi"), None), ["spec"]);
     assert_eq!(
         refused("persistentvolumes", &with(volume(), "/spec/nfs", json!({"server": "s", "path": "/"})), None),
-        ["spec.nfs"]
+        ["spec.csi"]
     );
 }
 
@@ -194,6 +194,20 @@ fn registered_driver_of_a_node_stays_as_it_is() {
 
 #[test]
 fn object_larger_than_the_store_takes_is_refused() {
-    let big = json!({"metadata": {"name": "a"}, "data": {"x": "y".repeat(OBJECT_BYTES_MAX)}});
+    let big = json!({"metadata": {"name": "a"}, "more": {"x": "y".repeat(OBJECT_BYTES_MAX)}});
     assert_eq!(object(by_plural("configmaps").expect("served"), &big, None).map_err(|it| it.code()), Err(500));
+}
+
+#[test]
+fn config_map_holds_one_mebibyte() {
+    let map = |bytes: usize| json!({"metadata": {"name": "a"}, "data": {"x": "y".repeat(bytes)}});
+    assert_eq!(refused("configmaps", &map(1_048_576), None), Vec::<String>::new());
+    assert_eq!(refused("configmaps", &map(1_048_577), None), ["[]"]);
+}
+
+#[test]
+fn event_lives_with_what_it_tells_about() {
+    let event = |of: &str| json!({"metadata": {"name": "e", "namespace": "n"}, "involvedObject": {"namespace": of}});
+    assert_eq!(refused("events", &event("n"), None), Vec::<String>::new());
+    assert_eq!(refused("events", &event("m"), None), ["involvedObject.namespace"]);
 }

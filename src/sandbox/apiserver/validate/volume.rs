@@ -6,29 +6,30 @@ use super::quantity::Quantity;
 use super::syntax;
 use serde_json::{Map, Value, json};
 
-/// The names under which a volume's source may stand in the spec.
-pub const SOURCES: [&str; 21] = [
+/// The names under which a volume's source may stand in the spec, in the order in which the real server looks.
+pub const SOURCES: [&str; 22] = [
+    "hostPath",
+    "gcePersistentDisk",
     "awsElasticBlockStore",
-    "azureDisk",
-    "azureFile",
+    "glusterfs",
+    "flocker",
+    "nfs",
+    "rbd",
+    "quobyte",
     "cephfs",
+    "iscsi",
     "cinder",
-    "csi",
     "fc",
     "flexVolume",
-    "flocker",
-    "gcePersistentDisk",
-    "glusterfs",
-    "hostPath",
-    "iscsi",
-    "local",
-    "nfs",
+    "azureFile",
+    "vsphereVolume",
     "photonPersistentDisk",
     "portworxVolume",
-    "quobyte",
-    "rbd",
+    "azureDisk",
+    "scaleIO",
+    "local",
     "storageos",
-    "vsphereVolume",
+    "csi",
 ];
 
 /// Checks a volume; with `old` also what may not change.
@@ -73,7 +74,7 @@ fn check_capacity(spec: &Map<String, Value>, findings: &mut Findings) {
         findings.required("spec.capacity", "");
     }
     if !capacity.contains_key("storage") || capacity.len() > 1 {
-        findings.unsupported("spec.capacity", &json!(capacity), &["storage"]);
+        findings.unsupported("spec.capacity", spec.get("capacity").unwrap_or(&Value::Null), &["storage"]);
     }
     for (key, value) in capacity {
         check_positive(&format!("spec.capacity[{key}]"), value, findings);
@@ -119,13 +120,12 @@ fn check_source(spec: &Map<String, Value>, findings: &mut Findings) {
         ["controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef"];
     for key in references {
         let Some(reference) = csi.get(key) else { continue };
-        let rules: [(&str, fn(&str) -> Option<&'static str>); 2] =
-            [("name", syntax::subdomain), ("namespace", syntax::label)];
-        for (part, rule) in rules {
+        for part in ["name", "namespace"] {
             let field = format!("spec.csi.{key}.{part}");
             match reference.get(part).and_then(Value::as_str).unwrap_or_default() {
                 "" => findings.required(field, ""),
-                text => findings.syntax(&field, text, rule(text)),
+                text if part == "name" => findings.syntax(&field, text, syntax::subdomain(text)),
+                text => findings.syntax(&field, text, syntax::label(text)),
             }
         }
     }

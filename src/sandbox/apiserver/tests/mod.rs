@@ -1,8 +1,9 @@
 //! The operations together, over direct access.
 
+mod objects;
+mod watches;
+
 use super::*;
-use crate::sandbox::apiserver::patch::PatchKind;
-use crate::sandbox::apiserver::watching::EventKind;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -13,4 +14,10 @@ fn server() -> ApiServer {
 fn claim(name: &str) -> Value {
     json!({"metadata": {"name": name}, "spec": {
         "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}})
+}
+
+fn volume(name: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {
+        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+        "csi": {"driver": "d.example.org", "volumeHandle": "h"}}})
 }
