@@ -1,0 +1,1 @@
+//! Follows a kind of object.
