@@ -112,7 +112,7 @@ pub enum ConnectError {
         /// API server.
         url: Uri,
         /// What is wrong.
-        reason: kube::Error,
+        reason: Box<kube::Error>,
         /// Kubeconfig path, or the service account.
         origin: String,
     },
@@ -132,14 +132,17 @@ impl Default for Rates {
 /// Reads the configuration and builds the clients; connections are opened by the first call.
 ///
 /// Must run inside a tokio runtime.
-pub async fn connect(options: &ConnectOptions, observer: Arc<dyn ThrottleObserver>) -> Result<Clients, ConnectError> {
+pub async fn connect(options: &ConnectOptions, observer: &Arc<dyn ThrottleObserver>) -> Result<Clients, ConnectError> {
     let (config, origin) = read_config(options).await?;
     if let Some(proxy) = &config.proxy_url {
         return Err(ConnectError::Proxy(proxy.clone()));
     }
-    let service =
-        service(&config).map_err(|reason| ConnectError::Setup { url: config.cluster_url.clone(), reason, origin })?;
-    Ok(Clients::build(&service, &config.default_namespace, options.rates, &observer))
+    let service = service(&config).map_err(|reason| ConnectError::Setup {
+        url: config.cluster_url.clone(),
+        reason: Box::new(reason),
+        origin,
+    })?;
+    Ok(Clients::build(&service, &config.default_namespace, options.rates, observer))
 }
 
 impl Clients {
