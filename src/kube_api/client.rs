@@ -132,7 +132,7 @@ impl Default for Rates {
 /// Reads the configuration and builds the clients; connections are opened by the first call.
 ///
 /// Must run inside a tokio runtime.
-pub async fn connect(options: &ConnectOptions, observer: &Arc<dyn ThrottleObserver>) -> Result<Clients, ConnectError> {
+pub async fn connect(options: &ConnectOptions, observer: Arc<dyn ThrottleObserver>) -> Result<Clients, ConnectError> {
     let (config, origin) = read_config(options).await?;
     if let Some(proxy) = &config.proxy_url {
         return Err(ConnectError::Proxy(proxy.clone()));
@@ -142,7 +142,7 @@ pub async fn connect(options: &ConnectOptions, observer: &Arc<dyn ThrottleObserv
         reason: Box::new(reason),
         origin,
     })?;
-    Ok(Clients::build(&service, &config.default_namespace, options.rates, observer))
+    Ok(Clients::build(&service, &config.default_namespace, options.rates, &observer))
 }
 
 impl Clients {

@@ -20,6 +20,7 @@
 //! neither falls back to pages nor relists on demand.
 
 mod feed;
+mod observer;
 mod pace;
 mod pages;
 mod ready;
@@ -29,6 +30,7 @@ use crate::model::meta::MetaExt;
 use crate::random::Random;
 use feed::{Event, Feed};
 use kube::{Api, Client, Resource};
+pub use observer::{Both, Observer};
 use pace::Pace;
 pub use ready::{Readiness, Ready};
 use serde::de::DeserializeOwned;
@@ -38,6 +40,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
+use tracing::info;
 
 /// How long one stream lasts at most; a random minute is added, so that the watches of a process do not end together.
 const STREAM_TIME: Duration = Duration::from_secs(290);
@@ -52,29 +55,15 @@ const RELIST: (Duration, Duration) = (Duration::from_mins(30), Duration::from_ho
 /// Objects per page, at most: about half a megabyte of usual volumes with managed fields.
 const PAGE_SIZE: u32 = 200;
 
-/// What a room does with the objects it watches. Calls come in the order of the stream and must return quickly.
-pub trait Observer<K>: Send {
-    /// A list begins; two in a row are normal.
-    fn list_begins(&mut self);
-    /// An object exists in this state. `fresh`: a live event, not part of a list.
-    fn seen(&mut self, object: K, fresh: bool);
-    /// An object was deleted; `object` is its last state.
-    fn gone(&mut self, object: K);
-    /// A list ended: what was held and not seen since it began is gone.
-    fn list_ends(&mut self);
-    /// The kind cannot be listed or watched now; called for each failed try. For rooms that can do without.
-    fn unavailable(&mut self, _error: &ApiError) {}
-}
-
 /// How to watch a kind.
 #[derive(Clone, Debug)]
 pub struct WatchSettings {
     /// Plural of the kind, for the log: `persistentvolumes`.
-    pub name: &'static str,
+    pub resource: &'static str,
     /// Source of all jitter.
     pub random: Random,
-    /// Shared by all watches of the process.
-    pub streaming: Streaming,
+    /// Set when the server refused to stream a list; shared by all watches of the process.
+    pub pages_only: Arc<AtomicBool>,
     /// Keep a clone to ask for a full list.
     pub resync: Resync,
     /// Earliest and latest time from the end of one full list to the next.
@@ -83,24 +72,11 @@ pub struct WatchSettings {
     pub page_size: u32,
     /// Label selector; empty for all.
     pub labels: String,
-    /// Field selector; empty for all.
-    pub fields: String,
 }
-
-/// Whether the server streams lists, as far as is known.
-#[derive(Clone, Debug, Default)]
-pub struct Streaming(Arc<AtomicBool>);
 
 /// Asks a watch for a full list.
 #[derive(Clone, Debug, Default)]
 pub struct Resync(Arc<Notify>);
-
-/// Why a watch ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WatchEnd {
-    /// It was told to.
-    Cancelled,
-}
 
 /// State of one watch.
 struct Watch<O> {
@@ -130,29 +106,11 @@ enum Turn {
 // === impl WatchSettings ===
 
 impl WatchSettings {
-    /// The usual settings: everything of the kind.
-    pub fn new(name: &'static str, random: Random, streaming: Streaming) -> Self {
-        let (labels, fields) = (String::new(), String::new());
-        Self {
-            name,
-            random,
-            streaming,
-            resync: Resync::default(),
-            relist: RELIST,
-            page_size: PAGE_SIZE,
-            labels,
-            fields,
-        }
-    }
-}
-
-impl Streaming {
-    fn is_refused(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn refuse(&self) {
-        self.0.store(true, Ordering::Relaxed);
+    /// The usual settings: everything of the kind. `pages_only` is shared: what one watch learns about the server holds
+    /// for all.
+    pub fn new(resource: &'static str, random: Random, pages_only: Arc<AtomicBool>) -> Self {
+        let (resync, labels) = (Resync::default(), String::new());
+        Self { resource, random, pages_only, resync, relist: RELIST, page_size: PAGE_SIZE, labels }
     }
 }
 
@@ -163,14 +121,8 @@ impl Resync {
     }
 }
 
-/// Watches until cancelled. `ready` is dropped when the first list has ended, or with the watch.
-pub async fn watch<K, O>(
-    api: Api<K>,
-    observer: O,
-    settings: WatchSettings,
-    ready: Ready,
-    cancel: CancellationToken,
-) -> WatchEnd
+/// Watches until `stop`. `ready` is dropped when the first list has ended, or with the watch.
+pub async fn watch<K, O>(api: Api<K>, observer: O, settings: WatchSettings, ready: Ready, stop: CancellationToken)
 where
     K: Resource + DeserializeOwned,
     O: Observer<K>,
@@ -179,7 +131,7 @@ where
         url: api.resource_url().to_owned(),
         client: api.into_client(),
         observer,
-        pace: Pace::new(settings.name, settings.random.clone()),
+        pace: Pace::new(settings.resource, settings.random.clone()),
         settings,
         ready: Some(ready),
         version: None,
@@ -189,10 +141,9 @@ where
     };
     tokio::select! {
         biased;
-        () = cancel.cancelled() => {}
+        () = stop.cancelled() => {}
         () = watch.run() => {}
     }
-    WatchEnd::Cancelled
 }
 
 // === impl Watch ===
@@ -228,15 +179,16 @@ impl<O> Watch<O> {
         if self.version.is_some() {
             return self.follow(false).await;
         }
-        if self.page_next || self.settings.streaming.is_refused() {
+        if self.page_next || self.settings.pages_only.load(Ordering::Relaxed) {
             self.page_next = false;
             return self.list_pages().await;
         }
         match self.follow(true).await {
             // How servers without streaming lists answer (gate WatchList off: 422); pages tell whether it was that.
             Err(error) if matches!(error.kind, ApiErrorKind::BadRequest | ApiErrorKind::Invalid) => {
-                self.settings.streaming.refuse();
-                tracing::info!(reason = %error, "the API server does not stream lists; reading them in pages");
+                if !self.settings.pages_only.swap(true, Ordering::Relaxed) {
+                    info!(target: "watch", v = 2, reason = %error, "the API server streams no lists; reading pages");
+                }
                 Ok(())
             }
             Err(error) => {
@@ -315,7 +267,7 @@ impl<O> Watch<O> {
                     self.version = None;
                     return Ok(());
                 }
-                event = feed.next(self.settings.name) => event?,
+                event = feed.next(self.settings.resource) => event?,
                 () = sleep_until(deadline.min(end)) => {
                     if listing {
                         return Err(ApiError::new(ApiErrorKind::Deadline, "the streamed list does not go on"));

@@ -51,13 +51,13 @@ users: [{name: u, user: {token: t0ken}}]
 ";
 
 async fn failure(options: &ConnectOptions) -> String {
-    connect(options, &nobody()).await.map(|_| ()).unwrap_err().to_string()
+    connect(options, nobody()).await.map(|_| ()).unwrap_err().to_string()
 }
 
 #[tokio::test(flavor = "current_thread")]
 async fn kubeconfig_gives_server_and_namespace() {
     let (_dir, options) = kubeconfig(CONFIG);
-    let clients = connect(&options, &nobody()).await.unwrap();
+    let clients = connect(&options, nobody()).await.unwrap();
     assert_eq!(clients.main.default_namespace(), "storage");
 }
 
@@ -112,7 +112,7 @@ async fn request_carries_user_agent_and_token() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (_dir, mut options) = kubeconfig(CONFIG);
     options.master = Some(format!("{}/prefix", listener.local_addr().unwrap()));
-    let clients = connect(&options, &nobody()).await.unwrap();
+    let clients = connect(&options, nobody()).await.unwrap();
     let server = async {
         let (mut peer, _) = listener.accept().await.unwrap();
         let mut head = vec![0; 4096];

@@ -120,7 +120,6 @@ impl Feed {
             ("resourceVersion", version.unwrap_or_default()),
             ("timeoutSeconds", seconds.as_str()),
             ("labelSelector", settings.labels.as_str()),
-            ("fieldSelector", settings.fields.as_str()),
         ];
         let request = Request::get(with_query(url, query.into_iter()))
             .header(header::ACCEPT, "application/json")
@@ -187,5 +186,5 @@ fn read<K: DeserializeOwned>(name: &str, line: &[u8]) -> Result<Event<K>, ApiErr
 pub(super) fn tell_unreadable(resource: &str, object: &NameMeta) {
     let namespace = object.namespace.as_deref().unwrap_or_default();
     let name = object.name.as_deref().unwrap_or_default();
-    tracing::warn!(resource, namespace, name, "an object has a field of an unexpected type and is left out");
+    tracing::warn!(target: "watch", resource, namespace, name, "an object has a field of an unexpected type and is left out");
 }

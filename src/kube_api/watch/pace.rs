@@ -4,6 +4,7 @@ use crate::kube_api::error::{ApiError, ApiErrorKind};
 use crate::kube_api::queue::Backoff;
 use crate::random::Random;
 use std::time::Duration;
+use tracing::{info, warn};
 
 /// A stream that lasted so long was a working one: waits start from the beginning.
 pub(super) const STEADY: Duration = Duration::from_secs(10);
@@ -28,7 +29,7 @@ impl Pace {
     /// A list was complete.
     pub(super) fn listed(&mut self) {
         if self.told.take().is_some() {
-            tracing::info!(resource = self.name, "watching again");
+            info!(target: "watch", resource = self.name, "watching again");
         }
     }
 
@@ -53,9 +54,9 @@ impl Pace {
         // Streams are cut and grow too old in every cluster; only what does not heal at once is worth a line.
         let is_usual = was_steady && matches!(error.kind, ApiErrorKind::Transport | ApiErrorKind::Gone);
         if is_usual {
-            tracing::debug!("{text}");
+            info!(target: "watch", v = 4, "{text}");
         } else if self.told.as_ref() != Some(&text) {
-            tracing::warn!("{text}");
+            warn!(target: "watch", "{text}");
             self.told = Some(text);
         }
     }

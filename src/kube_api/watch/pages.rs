@@ -41,18 +41,13 @@ pub(super) async fn read<K: DeserializeOwned>(
     token: &str,
 ) -> Result<Page<K>, ApiError> {
     let limit = settings.page_size.to_string();
-    let query = [
-        ("limit", limit.as_str()),
-        ("continue", token),
-        ("labelSelector", settings.labels.as_str()),
-        ("fieldSelector", settings.fields.as_str()),
-    ];
+    let query = [("limit", limit.as_str()), ("continue", token), ("labelSelector", settings.labels.as_str())];
     let request = Request::get(with_query(url, query.into_iter())).header(header::ACCEPT, "application/json");
     let answer = open(client, request.body(Body::empty()), Verb::Other).await?;
     let text = read_to_end(answer.into_body(), ANSWER_LIMIT).await?;
     let (meta, items) = match serde_json::from_slice::<Answer<K>>(&text) {
         Ok(answer) => (answer.metadata, answer.items.unwrap_or_default()),
-        Err(_) => one_by_one(settings.name, &text)?,
+        Err(_) => one_by_one(settings.resource, &text)?,
     };
     Ok(Page { items, next: meta.r#continue.unwrap_or_default(), version: meta.resource_version })
 }

@@ -1,43 +1,34 @@
 //! Tells when all caches are filled for the first time.
 //!
 //! A [`Ready`] is given up by dropping it and cannot be taken back. It is also dropped when its owner is cancelled, so
-//! whoever waits looks at the cancellation token afterwards.
+//! whoever waits looks at the cancellation token as well.
 
-use std::convert::Infallible;
-use tokio::sync::mpsc;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// Hands out [`Ready`] handles and waits for all of them.
-#[derive(Debug)]
-pub struct Readiness {
-    open: mpsc::Sender<Infallible>,
-    closed: mpsc::Receiver<Infallible>,
-}
+#[derive(Debug, Default)]
+pub struct Readiness(TaskTracker);
 
 /// Held until the holder is ready.
 #[derive(Debug)]
-pub struct Ready {
-    _open: mpsc::Sender<Infallible>,
-}
-
-impl Default for Readiness {
-    fn default() -> Self {
-        // Nothing is ever sent: the channel tells only whether senders are left.
-        let (open, closed) = mpsc::channel(1);
-        Self { open, closed }
-    }
-}
+pub struct Ready(#[allow(dead_code, reason = "dropping it is its use")] TaskTrackerToken);
 
 impl Readiness {
+    /// Nothing to wait for yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// One more to wait for.
     pub fn handle(&self) -> Ready {
-        Ready { _open: self.open.clone() }
+        Ready(self.0.token())
     }
 
     /// Waits until every handle is dropped; at once if there is none.
-    pub async fn all(self) {
-        let Self { open, mut closed } = self;
-        drop(open);
-        while closed.recv().await.is_some() {}
+    pub async fn all_ready(&self) {
+        self.0.close();
+        self.0.wait().await;
     }
 }
 
@@ -48,12 +39,11 @@ mod tests {
 
     #[tokio::test(flavor = "current_thread")]
     async fn all_are_ready_when_the_last_handle_is_dropped() {
-        let readiness = Readiness::default();
+        let readiness = Readiness::new();
         let (first, second) = (readiness.handle(), readiness.handle());
-        let mut all = std::pin::pin!(readiness.all());
         drop(first);
-        assert!(all.as_mut().now_or_never().is_none());
+        assert!(readiness.all_ready().now_or_never().is_none());
         drop(second);
-        assert!(all.now_or_never().is_some());
+        assert!(readiness.all_ready().now_or_never().is_some());
     }
 }

@@ -1,0 +1,258 @@
+//! Events: recorded without waiting, written one after the other by a single task.
+//!
+//! Promises:
+//! - recording never waits and never fails; what finds no room is dropped and counted;
+//! - each event is also a log line;
+//! - writes go through the client it is given (a rate limit of its own), so nothing important waits behind them
+//!   (weak point W16 of the Go sidecar: events and volumes shared 5 requests per second);
+//! - after the stop signal the task goes on for at most [`DRAIN`].
+//!
+//! What is merged, combined, held back and repeated is decided in [`outbox`]; names and fields in [`note`].
+//! Core `v1` events, because the usual role grants no others.
+
+pub mod note;
+pub mod outbox;
+mod recent;
+#[cfg(test)]
+mod tests;
+
+pub use note::{Regarding, Severity};
+
+use super::exchange::{Call, Failure, JSON, STRATEGIC_MERGE, exchange};
+use crate::clock::Clock;
+use crate::random::Random;
+use futures::stream::{FuturesUnordered, StreamExt};
+use http::Method;
+use kube::Client;
+use note::{Letter, Note};
+use outbox::{Next, Now, Outbox, Outcome, Recorded};
+use serde_json::Value;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+/// For how long undelivered events are still sent after the stop signal.
+pub const DRAIN: Duration = Duration::from_secs(15);
+/// Longest wait for one write, the wait in the client's rate limit included.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// Writes under way at once, each about another object: one slow answer does not hold up the others.
+const PARALLEL: usize = 4;
+/// Spread of the number in an event's name, in nanoseconds: two replicas may speak about one object at once.
+const STAMP_SPREAD: u64 = 1 << 20;
+
+/// Learns of lost events.
+pub trait EventObserver: Send + Sync {
+    /// So many events will never be seen by anybody.
+    fn events_dropped(&self, count: u64);
+}
+
+/// Nobody wants to know.
+impl EventObserver for () {
+    fn events_dropped(&self, _count: u64) {}
+}
+
+struct Shared {
+    outbox: Mutex<Outbox>,
+    news: Notify,
+    clock: Clock,
+    random: Random,
+    began: Instant,
+    observer: Arc<dyn EventObserver>,
+}
+
+/// Takes events from anywhere in the process; cheap to clone.
+#[derive(Clone)]
+pub struct Recorder {
+    shared: Arc<Shared>,
+    component: Arc<str>,
+}
+
+/// The task that writes what was recorded.
+pub struct EventSink {
+    shared: Arc<Shared>,
+    client: Client,
+    /// A missing right is told once, not per event.
+    told_missing_right: AtomicBool,
+}
+
+/// A recorder that speaks as `component` and the task that has to run for it.
+pub fn recorder(
+    client: Client,
+    component: &str,
+    clock: Clock,
+    random: Random,
+    observer: Arc<dyn EventObserver>,
+) -> (Recorder, EventSink) {
+    let shared = Arc::new(Shared {
+        outbox: Mutex::default(),
+        news: Notify::new(),
+        clock,
+        random,
+        began: Instant::now(),
+        observer,
+    });
+    (
+        Recorder { shared: Arc::clone(&shared), component: component.into() },
+        EventSink { shared, client, told_missing_right: AtomicBool::new(false) },
+    )
+}
+
+// === impl Shared ===
+
+impl Shared {
+    fn outbox(&self) -> MutexGuard<'_, Outbox> {
+        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Now {
+        Now { wall: self.clock.now(), local: self.began.elapsed() }
+    }
+
+    fn lost(&self, count: u64) {
+        if count > 0 {
+            self.observer.events_dropped(count);
+        }
+    }
+}
+
+// === impl Recorder ===
+
+impl Recorder {
+    /// The same queue under another name: Lease and populator events do not carry the main component.
+    #[must_use]
+    pub fn speaking_as(&self, component: &str) -> Self {
+        Self { shared: Arc::clone(&self.shared), component: component.into() }
+    }
+
+    /// Records the expected course.
+    pub fn normal(&self, regarding: &Regarding, reason: &'static str, message: &str) {
+        self.record(regarding, Severity::Normal, reason, message);
+    }
+
+    /// Records something people should look at.
+    pub fn warning(&self, regarding: &Regarding, reason: &'static str, message: &str) {
+        self.record(regarding, Severity::Warning, reason, message);
+    }
+
+    fn record(&self, regarding: &Regarding, severity: Severity, reason: &'static str, message: &str) {
+        tracing::info!(
+            object = %display_name(regarding),
+            kind = %regarding.kind,
+            apiVersion = %regarding.api_version,
+            r#type = severity.as_str(),
+            reason,
+            note = message,
+            "Event occurred"
+        );
+        let note = Note::new(Arc::clone(&self.component), regarding.clone(), severity, reason, message);
+        let now = self.shared.now();
+        let nanos = u64::try_from(now.wall.as_nanosecond()).unwrap_or_default();
+        let stamp = nanos.wrapping_add(self.shared.random.below(STAMP_SPREAD));
+        let recorded = self.shared.outbox().record(note, stamp, now);
+        match recorded {
+            Recorded::Waiting => self.shared.news.notify_one(),
+            Recorded::Merged => {}
+            Recorded::Dropped => self.shared.lost(1),
+        }
+    }
+}
+
+fn display_name(regarding: &Regarding) -> String {
+    if regarding.namespace.is_empty() {
+        regarding.name.clone()
+    } else {
+        format!("{}/{}", regarding.namespace, regarding.name)
+    }
+}
+
+// === impl EventSink ===
+
+impl EventSink {
+    /// Writes until `cancel`, then what is left, for at most [`DRAIN`]. Cancel it after everybody who records.
+    pub async fn run(self, cancel: CancellationToken) {
+        let shared = &*self.shared;
+        let mut under_way = FuturesUnordered::new();
+        let mut end: Option<Instant> = None;
+        loop {
+            let mut wake = None;
+            while under_way.len() < PARALLEL {
+                let next = shared.outbox().next(shared.now());
+                match next {
+                    Next::Send(letter) => under_way.push(self.write(letter)),
+                    Next::At(at) => {
+                        wake = Some(shared.began + at);
+                        break;
+                    }
+                    Next::Idle => break,
+                }
+            }
+            if end.is_some() && under_way.is_empty() && wake.is_none() {
+                return;
+            }
+            let far = Instant::now() + DEADLINE;
+            tokio::select! {
+                biased;
+                () = cancel.cancelled(), if end.is_none() => {
+                    end = Some(Instant::now() + DRAIN);
+                    shared.outbox().drain();
+                }
+                () = sleep_until(end.unwrap_or(far)), if end.is_some() => break,
+                Some((key, outcome)) = under_way.next(), if !under_way.is_empty() => {
+                    let lost = shared.outbox().finished(key, outcome, shared.now());
+                    shared.lost(u64::from(lost));
+                }
+                () = shared.news.notified() => {}
+                () = sleep_until(wake.unwrap_or(far)), if wake.is_some() => {}
+            }
+        }
+        let left = shared.outbox().waiting();
+        shared.lost(left);
+        tracing::warn!(left, "The process ends before all events could be written");
+    }
+
+    async fn write(&self, letter: Box<Letter>) -> (u64, Outcome) {
+        let path = format!("/api/v1/namespaces/{}/events", letter.note.regarding.event_namespace());
+        if letter.exists {
+            let patch = Call {
+                method: Method::PATCH,
+                path: format!("{path}/{}", letter.name),
+                body: Some((STRATEGIC_MERGE, letter.patch_body())),
+            };
+            let answer = exchange(&self.client, patch, DEADLINE).await;
+            // 404: the event has expired since, which is usual after an hour.
+            if !matches!(&answer, Err(failure) if failure.code() == Some(404)) {
+                return (letter.key, self.outcome(&letter, answer));
+            }
+        }
+        let create = Call { method: Method::POST, path, body: Some((JSON, letter.create_body())) };
+        let answer = exchange(&self.client, create, DEADLINE).await;
+        (letter.key, self.outcome(&letter, answer))
+    }
+
+    /// What an answer means for the event. Refusals are final as in client-go, except those that say "later".
+    fn outcome(&self, letter: &Letter, answer: Result<Value, Failure>) -> Outcome {
+        let failure = match answer {
+            // The write itself went through when only the answer's text was broken.
+            Ok(_) | Err(Failure::Unreadable(_)) => return Outcome::Delivered,
+            Err(failure) => failure,
+        };
+        let object = display_name(&letter.note.regarding);
+        let reason = letter.note.reason;
+        match failure.code() {
+            // Ours: the answer to an earlier try was lost.
+            Some(409) => Outcome::Delivered,
+            Some(429 | 500..) | None => {
+                tracing::debug!(%object, reason, "An event is written again later: {failure}");
+                Outcome::Failed
+            }
+            Some(403) if self.told_missing_right.swap(true, Ordering::Relaxed) => Outcome::Refused,
+            Some(_) => {
+                tracing::warn!(%object, reason, "The API server does not take an event: {failure}");
+                Outcome::Refused
+            }
+        }
+    }
+}
