@@ -171,7 +171,7 @@ impl VolumeRoom {
                     Some(why) => format!("{error} (called without its secret: {why})"),
                     None => error.to_string(),
                 };
-                Err(self.failed(volume, text))
+                Err(self.failed(volume, &text))
             }
         }
     }
@@ -180,7 +180,7 @@ impl VolumeRoom {
     async fn csi_view(&self, volume: &Volume) -> Result<Arc<Volume>, Stop> {
         let path = Path::core("persistentvolumes").name(volume.metadata.name());
         let full = self.objects.get::<Value>(&path).await.map_err(|error| again(&error))?;
-        self.surroundings.to_csi(&full).map(Arc::new).map_err(|text| self.failed(volume, text))
+        self.surroundings.to_csi(&full).map(Arc::new).map_err(|text| self.failed(volume, &text))
     }
 
     /// The secrets for `DeleteVolume`, and why there are none although some are named (W33).
@@ -253,7 +253,7 @@ impl VolumeRoom {
     fn refused(&self, volume: &Volume, refusal: &DeleteRefusal) -> Stop {
         match refusal.state() {
             DeleteState::Ignored => Stop::NotDue,
-            DeleteState::Failed => self.failed(volume, refusal.to_string()),
+            DeleteState::Failed => self.failed(volume, &refusal.to_string()),
             DeleteState::InUse => {
                 if self.book.tell_attached(volume.metadata.name(), Instant::now()) {
                     self.recorder.normal(&regarding(volume), reasons::VOLUME_DELETE, &refusal.to_string());
@@ -264,11 +264,11 @@ impl VolumeRoom {
         }
     }
 
-    fn failed(&self, volume: &Volume, text: String) -> Stop {
+    fn failed(&self, volume: &Volume, text: &str) -> Stop {
         let name = volume.metadata.name();
         info!(target: "volume", volume = name, error = %text, "deletion failed");
         self.metrics.delete_failed(volume.class_name());
-        self.recorder.warning(&regarding(volume), reasons::VOLUME_FAILED_DELETE, &text);
+        self.recorder.warning(&regarding(volume), reasons::VOLUME_FAILED_DELETE, text);
         Stop::Again(None)
     }
 }
