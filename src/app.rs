@@ -25,9 +25,9 @@ use rooms::Ground;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
 /// Deadline of the one discovery call.
@@ -135,7 +135,8 @@ impl Run {
         let (state, mut lease_state) = watch::channel(LeaseState::Standby);
         let server = self.serve(&ended).await?;
         let events_stop = CancellationToken::new();
-        let events = tokio::spawn(sink.run(events_stop.clone()));
+        // Whatever was spawned ends with this run, also when it is dropped half-way.
+        let events = AbortOnDropHandle::new(tokio::spawn(sink.run(events_stop.clone())));
         let result = tokio::select! {
             biased;
             failure = self.driver_changes() => Err(Failure::Driver(failure)),
@@ -230,13 +231,13 @@ impl Run {
         controllers.hand_over().await;
     }
 
-    async fn serve(&self, ended: &CancellationToken) -> Result<Option<JoinHandle<()>>, Failure> {
+    async fn serve(&self, ended: &CancellationToken) -> Result<Option<AbortOnDropHandle<()>>, Failure> {
         let Some(server) = &self.config.http else { return Ok(None) };
         let listener = http::bind(&server.address)
             .await
             .map_err(|reason| Failure::Http { address: server.address.clone(), reason })?;
         let routes = http::Routes::new(server, Arc::clone(&self.world.metrics), Arc::clone(&self.health));
-        Ok(Some(tokio::spawn(http::serve(listener, routes, ended.clone()))))
+        Ok(Some(AbortOnDropHandle::new(tokio::spawn(http::serve(listener, routes, ended.clone())))))
     }
 }
 
