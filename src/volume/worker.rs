@@ -154,6 +154,9 @@ impl VolumeRoom {
         let handle = delete::handle(volume, csi_view.spec.csi.as_ref(), driver.can, None);
         let handle = handle.map_err(|refusal| self.refused(volume, &refusal))?;
         if driver.can.publish_unpublish_volume {
+            if !self.book.knows_attachments() {
+                return Err(Stop::Again(None));
+            }
             let node = self.book.attached_to(volume.metadata.name());
             delete::check_attachments(volume, node.as_deref()).map_err(|refusal| self.refused(volume, &refusal))?;
         }
@@ -217,11 +220,14 @@ impl VolumeRoom {
     async fn remove_object(&self, volume: &Volume) -> Result<(), Stop> {
         let meta = &volume.metadata;
         let path = Path::core("persistentvolumes").name(meta.name());
-        match self.objects.delete(&path, Some(meta.uid())).await {
-            Ok(()) => {}
-            // Gone, or a new object took the name: the one we meant does not exist any more.
-            Err(error) if matches!(error.kind, ApiErrorKind::NotFound | ApiErrorKind::Conflict) => return Ok(()),
-            Err(error) => return Err(again(&error)),
+        // Somebody may have asked for the deletion already: then only our finalizer holds it.
+        if !meta.is_being_deleted() {
+            match self.objects.delete(&path, Some(meta.uid())).await {
+                Ok(()) => {}
+                // Gone, or a new object took the name: the one we meant does not exist any more.
+                Err(error) if matches!(error.kind, ApiErrorKind::NotFound | ApiErrorKind::Conflict) => return Ok(()),
+                Err(error) => return Err(again(&error)),
+            }
         }
         if meta.has_finalizer(VOLUME_FINALIZER) {
             self.change_finalizer(volume, Upkeep::Remove).await?;
