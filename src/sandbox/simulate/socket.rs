@@ -48,6 +48,11 @@ impl DriverEnd {
         self.state().breaks.push(what);
     }
 
+    /// Takes back every break that has not happened yet; a driver that is away comes back when it was to.
+    pub fn clear(&self) {
+        self.state().breaks.clear();
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
