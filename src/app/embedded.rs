@@ -70,7 +70,7 @@ impl Sidecar {
     /// Runs until `stop` is cancelled and everything is put away, or until something ends it.
     pub async fn run(&self, stop: CancellationToken) -> Result<(), Ended> {
         let world = world_of(&self.0).await.map_err(|(code, line)| Ended { code, line })?;
-        run(Arc::clone(&self.0), world, stop)
+        Box::pin(run(Arc::clone(&self.0), world, stop))
             .await
             .map_err(|failure| Ended { code: failure.exit_code(), line: driver::with_causes(&failure) })
     }

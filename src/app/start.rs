@@ -57,7 +57,7 @@ async fn serve(config: Arc<Config>) -> u8 {
     };
     let stop = CancellationToken::new();
     tokio::spawn(signals(stop.clone(), config.release_on_stop));
-    match run(config, world, stop).await {
+    match Box::pin(run(config, world, stop)).await {
         Ok(()) => {
             info!(target: "app", "stopped");
             0

@@ -307,10 +307,7 @@ impl Candidate {
         let end = sent + self.config.tenure();
         loop {
             let Some(lease) = seen.released(self.clock.now()) else { return };
-            let failure = match self.put(lease, end.saturating_duration_since(Instant::now())).await {
-                Ok(_) => return,
-                Err(failure) => failure,
-            };
+            let Err(failure) = self.put(lease, end.saturating_duration_since(Instant::now())).await else { return };
             if Instant::now() >= end {
                 tracing::warn!(lease = %self.config.name, "The Lease could not be released, it will expire: {failure}");
                 return;

@@ -110,7 +110,10 @@ pub async fn serve(listener: TcpListener, routes: Routes, stop: CancellationToke
         let routes = routes.clone();
         connections.spawn(async move {
             let _slot = slot;
-            let service = service_fn(move |request| respond(routes.clone(), request));
+            let service = service_fn(move |request| {
+                let response = respond(&routes, &request);
+                async move { Ok::<_, Infallible>(response) }
+            });
             let connection = hyper::server::conn::http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEADER_TIME)
@@ -125,7 +128,7 @@ pub async fn serve(listener: TcpListener, routes: Routes, stop: CancellationToke
     connections.shutdown().await;
 }
 
-async fn respond(routes: Routes, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+fn respond(routes: &Routes, request: &Request<Incoming>) -> Response<Full<Bytes>> {
     let (status, text) = routes.answer(request.uri().path());
     let kind = if request.uri().path() == routes.metrics_path {
         "text/plain; version=0.0.4; charset=utf-8"
@@ -135,5 +138,5 @@ async fn respond(routes: Routes, request: Request<Incoming>) -> Result<Response<
     let mut response = Response::new(Full::new(Bytes::from(text)));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
-    Ok(response)
+    response
 }

@@ -21,6 +21,7 @@ pub mod narrate;
 pub mod probe;
 pub mod protection;
 pub mod run;
+pub mod scenario;
 pub mod scheduler;
 pub mod sidecar;
 pub mod simulate;
