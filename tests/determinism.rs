@@ -14,7 +14,8 @@ const CLAIM_COUNT: u64 = 200;
 
 /// The life of 200 claims, of which some are deleted again, and of three sidecars one after the other.
 fn trace_of(seed: u64) -> String {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("builds");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("builds");
     runtime.block_on(async {
         let flags = ["--kube-api-qps=100", "--kube-api-burst=200", "--durable-intent=always"];
         let flags = flags.map(str::to_owned).to_vec();
@@ -41,7 +42,7 @@ fn trace_of(seed: u64) -> String {
         };
         let troubles = world.troubles(Duration::from_secs(400), Duration::from_secs(1));
         let ((), _last, ()) = tokio::join!(users, sidecars, troubles);
-        sleep(Duration::from_secs(30 * 60)).await;
+        sleep(Duration::from_secs(10 * 60)).await;
         world.trace.text()
     })
 }

@@ -179,9 +179,8 @@ impl Script {
 impl Inner {
     /// The fault of the first rule that matches; uses it up by one.
     fn hit(&mut self, call: &Call) -> Option<Fault> {
-        let matches = |rule: &&mut Rule| {
-            rule.times > 0 && rule.method == call.method && call.subject.contains(&rule.subject)
-        };
+        let matches =
+            |rule: &&mut Rule| rule.times > 0 && rule.method == call.method && call.subject.contains(&rule.subject);
         let rule = self.rules.iter_mut().find(matches)?;
         rule.times -= 1;
         Some(rule.fault.clone())
