@@ -87,6 +87,7 @@ impl Note {
     }
 
     /// The same note, standing for several with other texts.
+    #[must_use]
     pub fn combined(mut self) -> Self {
         self.message = clipped(&format!("{COMBINED}{}", self.message), MESSAGE_BYTES);
         self
