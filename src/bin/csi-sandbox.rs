@@ -1,2 +1,5 @@
 //! Entry of the sandbox.
-fn main() {}
+
+fn main() -> std::process::ExitCode {
+    csi_provisioner::sandbox::cli::main()
+}

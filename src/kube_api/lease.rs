@@ -12,8 +12,11 @@
 
 pub mod record;
 mod standby;
+<<<<<<< HEAD
 #[cfg(test)]
 mod tests;
+=======
+>>>>>>> main
 
 use super::events::{Recorder, Regarding};
 use super::exchange::{Call, Failure, JSON, exchange};
@@ -309,8 +312,15 @@ impl Candidate {
         let end = sent + self.config.tenure();
         loop {
             let Some(lease) = seen.released(self.clock.now()) else { return };
+<<<<<<< HEAD
             let left = end.saturating_duration_since(Instant::now());
             let Err(failure) = self.put(lease, left).await else { return };
+=======
+            let failure = match self.put(lease, end.saturating_duration_since(Instant::now())).await {
+                Ok(_) => return,
+                Err(failure) => failure,
+            };
+>>>>>>> main
             if Instant::now() >= end {
                 tracing::warn!(lease = %self.config.name, "The Lease could not be released, it will expire: {failure}");
                 return;

@@ -1,5 +1,7 @@
 //! What the driver is and can do, as asked at start and after every reconnection.
 
+use std::sync::{Arc, PoisonError, RwLock};
+
 /// Name and capabilities of the driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Driver {
@@ -39,5 +41,26 @@ impl Driver {
     /// Whether `name` is the driver's or that of the in-tree plug-in it replaced.
     pub fn is_known_as(&self, name: &str) -> bool {
         self.name == name || self.in_tree_name.as_deref() == Some(name)
+    }
+}
+
+/// The driver as last asked: capabilities may grow when it restarts, the name never changes within a process.
+#[derive(Clone, Debug)]
+pub struct DriverCell(Arc<RwLock<Arc<Driver>>>);
+
+impl DriverCell {
+    /// Starts with what the driver said first.
+    pub fn new(driver: Driver) -> Self {
+        Self(Arc::new(RwLock::new(Arc::new(driver))))
+    }
+
+    /// What the driver said last.
+    pub fn get(&self) -> Arc<Driver> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Replaces it after a reconnection.
+    pub fn set(&self, driver: Driver) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(driver);
     }
 }

@@ -120,3 +120,26 @@ pub(crate) use slim_resource;
 pub fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
     Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
 }
+
+/// Whether resource version `one` is older than `other`. Versions are compared as numbers of any length, as Kubernetes
+/// 1.35 and later allow (and etcd-backed servers always did); anything that is no number counts as newer.
+pub fn is_older(one: &str, other: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (one, other) = (one.trim_start_matches('0'), other.trim_start_matches('0'));
+    digits(one) && digits(other) && (one.len(), one) < (other.len(), other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_older;
+
+    #[test]
+    fn versions_compare_as_numbers_of_any_length() {
+        assert!(is_older("9", "10"));
+        assert!(!is_older("10", "9"));
+        assert!(!is_older("10", "10"));
+        assert!(is_older("99999999999999999999999", "100000000000000000000000"));
+        assert!(!is_older("abc", "10"));
+        assert!(!is_older("", "10"));
+    }
+}

@@ -4,6 +4,7 @@
 //! Read types declare only the fields that some rule reads, so everything else is skipped while parsing. They
 //! are **never** sent back: an object that has to change is read as a JSON value, changed and written.
 
+pub mod accessibility;
 pub mod attachment;
 pub mod claim;
 pub mod class;
@@ -18,6 +19,7 @@ pub mod secret;
 pub mod snapshot;
 pub mod volume;
 
+pub use accessibility::Accessibility;
 pub use attachment::Attachment;
 pub use claim::Claim;
 pub use class::Class;

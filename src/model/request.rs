@@ -1,6 +1,8 @@
 //! What is asked of the driver and what it answers, in our words; [`crate::csi`] translates to the wire.
 
+use super::accessibility::Accessibility;
 use super::secret::Secrets;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Topology segments: key to value, all of which must hold.
@@ -8,7 +10,7 @@ pub type Segments = BTreeMap<String, String>;
 
 /// One `CreateVolume` call. While a creation is unresolved the same value is sent again and again, and since all maps
 /// are ordered it is the same bytes each time.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CreateRequest {
     /// Volume name: the key of idempotency.
     pub name: String,
@@ -18,7 +20,8 @@ pub struct CreateRequest {
     pub capabilities: Vec<VolumeCapability>,
     /// Class parameters without the reserved ones.
     pub parameters: BTreeMap<String, String>,
-    /// Provisioner secret.
+    /// Provisioner secret; never written anywhere, so a request that was stored gets it anew.
+    #[serde(skip)]
     pub secrets: Secrets,
     /// What the volume is filled from.
     pub source: Option<ContentSource>,
@@ -28,17 +31,8 @@ pub struct CreateRequest {
     pub mutable_parameters: BTreeMap<String, String>,
 }
 
-/// Requested accessibility.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Accessibility {
-    /// Must be reachable from at least one of these.
-    pub requisite: Vec<Segments>,
-    /// Better in this order.
-    pub preferred: Vec<Segments>,
-}
-
 /// What a volume is filled from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ContentSource {
     /// Snapshot handle of the driver.
     Snapshot(String),
@@ -47,7 +41,7 @@ pub enum ContentSource {
 }
 
 /// One capability that the volume must have.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeCapability {
     /// How many may use it and how.
     pub access_mode: AccessMode,
@@ -56,7 +50,7 @@ pub struct VolumeCapability {
 }
 
 /// The access modes that a provisioner sends (CSI 1.13; numbers in [`crate::csi`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AccessMode {
     /// `SINGLE_NODE_WRITER`
     SingleNodeWriter,
@@ -71,7 +65,7 @@ pub enum AccessMode {
 }
 
 /// Device or file system.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AccessType {
     /// Raw block device.
     Block,
@@ -85,7 +79,7 @@ pub enum AccessType {
 }
 
 /// The volume that the driver says it made.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CreatedVolume {
     /// Volume id.
     pub id: String,

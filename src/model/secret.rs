@@ -1,5 +1,6 @@
 //! Secret values: usable, never printable.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -26,7 +27,7 @@ impl fmt::Debug for Secrets {
 }
 
 /// Where a secret is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SecretRef {
     /// Name, a DNS subdomain.
     pub name: String,

@@ -39,6 +39,8 @@ pub struct VolumeSpec {
     pub persistent_volume_reclaim_policy: Option<String>,
     /// Claim that it belongs or belonged to.
     pub claim_ref: Option<ClaimReference>,
+    /// `Filesystem` (also when absent) or `Block`.
+    pub volume_mode: Option<String>,
     /// CSI source.
     pub csi: Option<CsiSource>,
     /// Node affinity, kept as JSON: only node deployment and migration look inside.

@@ -5,7 +5,7 @@
 //! outcome would stay unknown.
 
 use super::{Candidate, LeaseConfig, Seen, Step, StopTokens};
-use futures::StreamExt;
+use futures::TryStreamExt;
 use http::Request;
 use kube::core::WatchEvent;
 use serde_json::Value;
@@ -113,19 +113,19 @@ impl Candidate {
         loop {
             let event = tokio::select! {
                 biased;
-                event = stream.next() => event,
+                event = stream.try_next() => event,
                 () = sleep_until(self.expiry(seen).unwrap_or(silent)) => return Woken::Look,
             };
             match event {
-                Some(Ok(WatchEvent::Added(lease) | WatchEvent::Modified(lease))) => {
+                Ok(Some(WatchEvent::Added(lease) | WatchEvent::Modified(lease))) => {
                     seen.observe(Some(lease), self.local());
                     if !matches!(self.next_step(seen), Step::Wait { .. }) {
                         return Woken::Look;
                     }
                 }
-                Some(Ok(WatchEvent::Deleted(_))) => return Woken::Look,
-                Some(Ok(WatchEvent::Bookmark(_))) => {}
-                Some(Ok(WatchEvent::Error(_)) | Err(_)) | None => return Woken::WatchEnded,
+                Ok(Some(WatchEvent::Deleted(_))) => return Woken::Look,
+                Ok(Some(WatchEvent::Bookmark(_))) => {}
+                Ok(Some(WatchEvent::Error(_)) | None) | Err(_) => return Woken::WatchEnded,
             }
         }
     }

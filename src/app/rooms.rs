@@ -1,0 +1,153 @@
+//! Builds the rooms of a leading instance out of what they share.
+
+use super::surroundings::{ForClaims, ForProtection, ForVolumes};
+use crate::claim;
+use crate::claim::worker::ClaimRoom;
+use crate::claim::worker::intent::{Intents, When};
+use crate::claim::worker::sources::SourceViews;
+use crate::csi::Calls;
+use crate::flags::Config;
+use crate::flags::config::DurableIntent;
+use crate::kube_api::client::Clients;
+use crate::kube_api::events::Recorder;
+use crate::kube_api::objects::Objects;
+use crate::kube_api::queue::{Backoff, Queue};
+use crate::kube_api::secrets::SecretReader;
+use crate::model::driver::DriverCell;
+use crate::protection;
+use crate::protection::worker::ProtectionRoom;
+use crate::random::Random;
+use crate::report::metrics::Metrics;
+use crate::topology::watching::SharedNodes;
+use crate::volume;
+use crate::volume::worker::VolumeRoom;
+use std::sync::Arc;
+
+/// What every room is built from.
+#[derive(Clone)]
+pub struct Ground {
+    /// Resolved settings.
+    pub config: Arc<Config>,
+    /// The API server.
+    pub clients: Clients,
+    /// The driver.
+    pub calls: Calls,
+    /// Its name and capabilities.
+    pub driver: DriverCell,
+    /// Events.
+    pub recorder: Recorder,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+    /// Randomness.
+    pub random: Random,
+    /// Identity of this process in volume attributes.
+    pub identity: String,
+}
+
+/// The rooms.
+pub struct Rooms {
+    /// Claims become volumes.
+    pub claims: Arc<ClaimRoom>,
+    /// Released volumes go away.
+    pub volumes: Arc<VolumeRoom>,
+    /// Sources stay while they are copied.
+    pub protection: Arc<ProtectionRoom>,
+    /// Places of the cluster.
+    pub nodes: SharedNodes,
+    /// Reference grants.
+    pub grants: Arc<claim::grants::Grants>,
+}
+
+/// What several rooms share.
+struct Shared {
+    objects: Objects,
+    secrets: Arc<SecretReader>,
+    classes: Arc<claim::classes::Classes>,
+    volume_book: Arc<volume::book::Book>,
+    nodes: SharedNodes,
+    grants: Arc<claim::grants::Grants>,
+}
+
+impl Rooms {
+    /// Builds the rooms; nothing runs yet.
+    pub fn new(ground: &Ground) -> Self {
+        let objects = Objects::new(ground.clients.main.clone());
+        let shared = Shared {
+            secrets: Arc::new(SecretReader::new(objects.clone())),
+            objects,
+            classes: Arc::default(),
+            volume_book: Arc::default(),
+            nodes: SharedNodes::default(),
+            grants: Arc::default(),
+        };
+        let claims = Arc::new(claim_room(ground, &shared));
+        let protection = Arc::new(protection_room(ground, &shared, &claims));
+        let volumes = Arc::new(volume_room(ground, &shared));
+        Self { claims, volumes, protection, nodes: shared.nodes, grants: shared.grants }
+    }
+}
+
+fn backoff(config: &Config) -> Backoff {
+    Backoff { base: config.retry_start, max: config.retry_max }
+}
+
+fn claim_room(ground: &Ground, shared: &Shared) -> ClaimRoom {
+    let config = &ground.config;
+    ClaimRoom {
+        book: Arc::new(claim::book::Book::new(config.retry_max)),
+        classes: Arc::clone(&shared.classes),
+        queue: Queue::new(backoff(config), ground.metrics.queue("claims")),
+        calls: ground.calls.clone(),
+        driver: ground.driver.clone(),
+        objects: shared.objects.clone(),
+        recorder: ground.recorder.clone(),
+        metrics: Arc::clone(&ground.metrics),
+        options: config.options.clone(),
+        identity: ground.identity.clone(),
+        surroundings: Arc::new(ForClaims {
+            volumes: Arc::clone(&shared.volume_book),
+            nodes: shared.nodes.clone(),
+            grants: Arc::clone(&shared.grants),
+            driver: ground.driver.clone(),
+            options: config.options.clone(),
+        }),
+        secrets: Arc::clone(&shared.secrets),
+        sources: SourceViews::default(),
+        intents: Intents::new(shared.objects.clone(), &config.durable_intent_namespace, when(config.durable_intent)),
+    }
+}
+
+fn volume_room(ground: &Ground, shared: &Shared) -> VolumeRoom {
+    VolumeRoom {
+        book: Arc::clone(&shared.volume_book),
+        queue: Queue::new(backoff(&ground.config), ground.metrics.queue("volumes")),
+        calls: ground.calls.clone(),
+        driver: ground.driver.clone(),
+        objects: shared.objects.clone(),
+        recorder: ground.recorder.clone(),
+        metrics: Arc::clone(&ground.metrics),
+        secrets: Arc::clone(&shared.secrets),
+        surroundings: Arc::new(ForVolumes { classes: Arc::clone(&shared.classes), driver: ground.driver.clone() }),
+    }
+}
+
+fn protection_room(ground: &Ground, shared: &Shared, claims: &Arc<ClaimRoom>) -> ProtectionRoom {
+    ProtectionRoom {
+        book: Arc::new(protection::book::Book::default()),
+        claims: Queue::new(backoff(&ground.config), Arc::new(())),
+        snapshots: Queue::new(backoff(&ground.config), Arc::new(())),
+        driver: ground.driver.clone(),
+        objects: shared.objects.clone(),
+        recorder: ground.recorder.clone(),
+        surroundings: Arc::new(ForProtection { claims: Arc::clone(claims) }),
+        sweep_interval: ground.config.snapshot_sweep_interval,
+    }
+}
+
+fn when(flag: DurableIntent) -> When {
+    match flag {
+        DurableIntent::Off => When::Never,
+        DurableIntent::Uncertain => When::Uncertain,
+        DurableIntent::Always => When::Always,
+    }
+}

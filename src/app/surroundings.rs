@@ -1,0 +1,107 @@
+//! What one room needs to know of another, handed over here because rooms do not import each other.
+
+use crate::claim;
+use crate::claim::places;
+use crate::claim::refusal::{Refusal, cut};
+use crate::claim::source::SourceKind;
+use crate::claim::worker::ClaimRoom;
+use crate::migration;
+use crate::model::driver::DriverCell;
+use crate::model::grant::Grant;
+use crate::model::meta::MetaExt;
+use crate::model::{Accessibility, Claim, Class, Driver, Options, Volume};
+use crate::protection;
+use crate::protection::SourceKey;
+use crate::protection::index::Kind;
+use crate::topology::watching::SharedNodes;
+use crate::volume;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// What the claim room asks.
+pub struct ForClaims {
+    /// Volume objects that are not Bound yet.
+    pub volumes: Arc<volume::book::Book>,
+    /// Places of the cluster.
+    pub nodes: SharedNodes,
+    /// Reference grants.
+    pub grants: Arc<claim::grants::Grants>,
+    /// The driver.
+    pub driver: DriverCell,
+    /// Settings.
+    pub options: Options,
+}
+
+impl claim::worker::Surroundings for ForClaims {
+    fn existing_volume(&self, name: &str) -> Option<String> {
+        self.volumes.claim_of(name)
+    }
+
+    fn accessibility(&self, claim: &Claim, class: &Class) -> Result<Option<Accessibility>, Refusal> {
+        places::accessibility(claim, class, &self.driver.get(), &self.options, &mut self.nodes.lock())
+    }
+
+    fn translate_class(&self, class: &Class, driver: &Driver) -> Result<Option<Class>, Refusal> {
+        if driver.in_tree_name.as_deref() != Some(&class.provisioner) {
+            return Ok(None);
+        }
+        migration::translate_class(class).map(Some).map_err(|error| Refusal::ClassNotTranslatable {
+            class: cut(class.metadata.name()),
+            why: error.to_string(),
+        })
+    }
+
+    fn to_in_tree(&self, volume: &Value) -> Result<Value, String> {
+        migration::volume_to_in_tree(volume).map_err(|error| error.to_string())
+    }
+
+    fn grants(&self, namespace: &str) -> Vec<Grant> {
+        self.grants.of_namespace(namespace)
+    }
+}
+
+/// What the volume room asks.
+pub struct ForVolumes {
+    /// Storage classes.
+    pub classes: Arc<claim::classes::Classes>,
+    /// The driver.
+    pub driver: DriverCell,
+}
+
+impl volume::worker::Surroundings for ForVolumes {
+    fn class(&self, name: &str) -> Option<Arc<Class>> {
+        let class = self.classes.get(name)?;
+        if self.driver.get().in_tree_name.as_deref() != Some(&class.provisioner) {
+            return Some(class);
+        }
+        migration::translate_class(&class).ok().map(Arc::new)
+    }
+
+    fn to_csi(&self, volume: &Value) -> Result<Volume, String> {
+        let translated = migration::volume_to_csi(volume).map_err(|error| error.to_string())?;
+        serde_json::from_value(translated).map_err(|error| error.to_string())
+    }
+}
+
+/// What the protection room asks.
+pub struct ForProtection {
+    /// The claim room.
+    pub claims: Arc<ClaimRoom>,
+}
+
+impl protection::worker::Surroundings for ForProtection {
+    fn open_creations(&self, kind: Kind, source: &SourceKey) -> usize {
+        self.claims.book.open_copies(source_kind(kind), &source.namespace, &source.name)
+    }
+
+    fn take_snapshot(&self, source: &SourceKey) -> Option<Value> {
+        self.claims.sources.take(SourceKind::Snapshot, &source.namespace, &source.name)
+    }
+}
+
+fn source_kind(kind: Kind) -> SourceKind {
+    match kind {
+        Kind::Claim => SourceKind::Claim,
+        Kind::Snapshot => SourceKind::Snapshot,
+    }
+}

@@ -1,0 +1,74 @@
+//! Answers that the case tables do not hold.
+
+use super::*;
+use crate::model::request::ContentSource;
+
+fn made(id: &str) -> CreatedVolume {
+    CreatedVolume { id: id.to_owned(), ..CreatedVolume::default() }
+}
+
+fn judged(volume: &CreatedVolume, facts: &VolumeFacts) -> Result<Accepted, BadReply> {
+    judge(&CreateRequest { required_bytes: 100, ..CreateRequest::default() }, facts, Some(volume))
+}
+
+#[test]
+fn error_of_our_own_side_is_never_final() {
+    for code in [Code::InvalidArgument, Code::Internal, Code::ResourceExhausted, Code::Unknown, Code::NotFound] {
+        let error = CallError { code, from_driver: false, message: String::new() };
+        assert_eq!(classify(&error, true, true), AttemptState::Background, "{code:?}");
+    }
+}
+
+#[test]
+fn volume_without_id_is_no_volume() {
+    let reply = judged(&made(""), &VolumeFacts::default());
+    assert_eq!(reply, Err(BadReply::NoVolume));
+    assert!(!BadReply::NoVolume.left_a_volume());
+}
+
+#[test]
+fn negative_size_is_too_small_even_for_a_claim_without_request() {
+    let volume = CreatedVolume { capacity_bytes: -1, ..made("v") };
+    let reply = judge(&CreateRequest::default(), &VolumeFacts::default(), Some(&volume));
+    assert_eq!(reply.map_err(|bad| bad.condition()), Err("reply-capacity-too-small"));
+}
+
+#[test]
+fn unconfirmed_source_leaves_a_volume() {
+    let facts = VolumeFacts { needs_source: true, ..VolumeFacts::default() };
+    assert!(judged(&made("v"), &facts).unwrap_err().left_a_volume());
+    let filled = CreatedVolume { source: Some(ContentSource::Snapshot("other".to_owned())), ..made("v") };
+    assert_eq!(judged(&filled, &facts).map(|volume| volume.capacity_bytes), Ok(100));
+}
+
+fn with_segment(key: &str, value: &str) -> CreatedVolume {
+    let segment = Segments::from([(key.to_owned(), value.to_owned())]);
+    CreatedVolume { accessible_topology: vec![segment], ..made("v") }
+}
+
+#[test]
+fn topology_that_no_label_can_have_is_refused() {
+    let facts = VolumeFacts { topology_supported: true, ..VolumeFacts::default() };
+    for (key, value) in [("", "v"), ("a/", "v"), ("/a", "v"), ("a/b/c", "v"), ("A.b/c", "v"), ("-a", "v"), ("a", "v v")]
+    {
+        let reply = judged(&with_segment(key, value), &facts);
+        assert_eq!(reply.map_err(|bad| bad.condition()), Err("reply-topology-unusable"), "{key} {value}");
+    }
+    assert!(judged(&with_segment("topology.example.com/Zone_1", "z-1.A"), &facts).is_ok());
+    assert!(judged(&with_segment("zone", ""), &facts).is_ok());
+}
+
+#[test]
+fn topology_without_the_capability_is_passed_over() {
+    let reply = judged(&with_segment("bad key", "v"), &VolumeFacts::default());
+    assert_eq!(reply.map(|volume| volume.accessible_topology), Ok(Vec::new()));
+}
+
+#[test]
+fn answer_too_large_for_an_object_is_refused() {
+    let context = BTreeMap::from([("k".to_owned(), "v".repeat(LARGEST_REPLY))]);
+    let reply = judged(&CreatedVolume { context, ..made("v") }, &VolumeFacts::default());
+    assert_eq!(reply.map_err(|bad| bad.condition()), Err("reply-too-large"));
+    let context = BTreeMap::from([("k".to_owned(), "v".repeat(5000))]);
+    assert!(judged(&CreatedVolume { context, ..made("v") }, &VolumeFacts::default()).is_ok());
+}

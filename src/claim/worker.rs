@@ -1,0 +1,305 @@
+//! Makes volumes for claims: reads what a decision needs, asks the pure files, performs and reports.
+//!
+//! One turn handles one claim. It starts from what the [`Book`] knows and can be repeated after any interruption:
+//! knowledge is written down before the driver is asked, so a turn that is dropped anywhere is continued by the next.
+//!
+//! - this file: what is due for a claim;
+//! - [`create`]: the call and what its answer means; the deletion of volumes nobody may use;
+//! - [`save`]: the volume object;
+//! - [`gather`]: attributes classes and secrets; [`sources`]: snapshots and claims to copy, and their protection;
+//! - [`intent`]: durable records of what is open;
+//! - [`reschedule`]: giving the claim back to the scheduler.
+
+mod create;
+mod gather;
+pub mod intent;
+mod reschedule;
+mod save;
+pub mod sources;
+
+use super::book::Book;
+use super::classes::Classes;
+use super::hold_back::Fingerprint;
+use super::plan::{self, Draft, Setting, Verdict, VolumeFacts};
+use super::refusal::{self, Refusal, RefusalState};
+use super::unresolved::Creation;
+use crate::csi::Calls;
+use crate::kube_api::events::{Recorder, Regarding};
+use crate::kube_api::objects::Objects;
+use crate::kube_api::pool;
+use crate::kube_api::queue::Queue;
+use crate::kube_api::secrets::SecretReader;
+use crate::model::driver::DriverCell;
+use crate::model::grant::Grant;
+use crate::model::meta::MetaExt;
+use crate::model::{Accessibility, Claim, Class, Driver, Options};
+use crate::report::metrics::Metrics;
+use crate::report::reasons;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info};
+
+/// What other rooms know that a claim's decision needs; the composition root provides it.
+pub trait Surroundings: Send + Sync {
+    /// Claim UID of the volume object of this name, if one is known that is not Bound yet.
+    fn existing_volume(&self, name: &str) -> Option<String>;
+    /// Where the volume must be reachable from; `None` sends no requirement (topology-and-capacity.md).
+    fn accessibility(&self, claim: &Claim, class: &Class) -> Result<Option<Accessibility>, Refusal>;
+    /// The class in the CSI driver's terms, if it names the in-tree plug-in that `driver` replaced.
+    fn translate_class(&self, class: &Class, driver: &Driver) -> Result<Option<Class>, Refusal>;
+    /// The volume object in the terms of the in-tree plug-in that the driver replaced.
+    fn to_in_tree(&self, volume: &Value) -> Result<Value, String>;
+    /// Reference grants of a namespace.
+    fn grants(&self, namespace: &str) -> Vec<Grant>;
+}
+
+/// Everything that the claim room works with.
+pub struct ClaimRoom {
+    /// What is known.
+    pub book: Arc<Book>,
+    /// Storage classes.
+    pub classes: Arc<Classes>,
+    /// Claim UIDs to look at.
+    pub queue: Queue<String>,
+    /// The driver.
+    pub calls: Calls,
+    /// Its name and capabilities.
+    pub driver: DriverCell,
+    /// The API server, with the main budget.
+    pub objects: Objects,
+    /// Events.
+    pub recorder: Recorder,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+    /// Settings.
+    pub options: Options,
+    /// Identity written into volume attributes.
+    pub identity: String,
+    /// Other rooms.
+    pub surroundings: Arc<dyn Surroundings>,
+    /// Secrets, read by name.
+    pub secrets: Arc<SecretReader>,
+    /// Sources read lately.
+    pub sources: sources::SourceViews,
+    /// Durable records.
+    pub intents: intent::Intents,
+}
+
+/// What happens to the key after a turn.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    /// Nothing is due until something changes.
+    Done,
+    /// Try again with backoff.
+    Retry,
+    /// Look again then; the failure count stays.
+    After(Duration),
+}
+
+/// What a turn reports about a failure.
+struct Failure<'a> {
+    facts: EventSubject<'a>,
+    text: String,
+}
+
+/// The claim that an event is about: from the claim as seen, or from the facts of a creation whose claim may be gone.
+enum EventSubject<'a> {
+    Claim(&'a Claim),
+    Facts(&'a VolumeFacts),
+}
+
+impl ClaimRoom {
+    /// Works until `stop`, with at most `threads` claims at once; running turns are awaited.
+    pub async fn run(self: Arc<Self>, threads: usize, stop: CancellationToken) {
+        let room = Arc::clone(&self);
+        pool::run(&self.queue, threads, &stop, move |uid: String| {
+            let room = Arc::clone(&room);
+            async move { room.handle(uid).await }
+        })
+        .await;
+    }
+
+    async fn handle(&self, uid: String) {
+        let next = self.turn(&uid).await;
+        self.metrics.set_open_creations(self.book.open_creations());
+        match next {
+            Next::Done => self.queue.forget(&uid),
+            Next::Retry => {
+                self.queue.retry(uid);
+            }
+            Next::After(wait) => self.queue.add_after(uid, wait),
+        }
+    }
+
+    async fn turn(&self, uid: &str) -> Next {
+        match self.book.creation(uid) {
+            Some(Creation::Discarding(discard)) => self.discard(uid, &discard).await,
+            Some(Creation::Created(made)) => self.save(uid, &made, Instant::now()).await,
+            Some(Creation::Unresolved(attempt)) => match self.with_secret(uid, attempt).await {
+                Ok(attempt) => self.create(uid, attempt).await,
+                Err(next) => next,
+            },
+            None => self.start(uid).await,
+        }
+    }
+
+    /// Decides whether a creation is due and begins it.
+    async fn start(&self, uid: &str) -> Next {
+        let Some(claim) = self.book.claim(uid) else { return Next::Done };
+        if self.book.is_saved(uid) {
+            return Next::Done;
+        }
+        let driver = self.driver.get();
+        let class = self.classes.get(claim.class_name());
+        let class = match plan::should_provision(&claim, class.as_deref(), &driver) {
+            Verdict::NotOurs | Verdict::AlreadyHasVolume | Verdict::BeingDeleted => return Next::Done,
+            Verdict::WaitsForConsumer => {
+                debug!(target: "claim", claim = %claim.metadata.key(), "waits for a pod that uses it");
+                return Next::Done;
+            }
+            Verdict::ClassMissing { name } => return self.class_missing(uid, &claim, &name),
+            Verdict::Provision => match class {
+                Some(class) => class,
+                None => return self.class_missing(uid, &claim, claim.class_name()),
+            },
+        };
+        if let Some(wait) = self.book.held_for(uid, &Fingerprint::of(&claim, &class), Instant::now()) {
+            return Next::After(wait);
+        }
+        self.begin(uid, &claim, &class).await
+    }
+
+    async fn begin(&self, uid: &str, claim: &Claim, class: &Class) -> Next {
+        let driver = self.driver.get();
+        let (draft, effective) = match self.draft(claim, class, &driver) {
+            Ok(drafted) => drafted,
+            Err(refusal) => return self.refuse(claim, &refusal).await,
+        };
+        if let Some(owner) = self.surroundings.existing_volume(&draft.volume_name) {
+            return self.name_taken(uid, claim, &draft.volume_name, &owner).await;
+        }
+        if let Err(owner) = self.book.reserve(uid, &draft.volume_name) {
+            return self.name_taken(uid, claim, &draft.volume_name, &owner).await;
+        }
+        let name = draft.volume_name.clone();
+        if self.book.announce(uid) {
+            let text = format!("External provisioner is provisioning volume for claim \"{}\"", claim.metadata.key());
+            self.recorder.normal(&regarding(&EventSubject::Claim(claim)), reasons::PROVISIONING, &text);
+        }
+        let gathered = self.gather(claim, effective.as_ref().unwrap_or(class), draft).await;
+        let recorded = match gathered {
+            Ok(attempt) => self.record_before(attempt).await,
+            Err(refusal) => Err(refusal),
+        };
+        match recorded {
+            Ok(attempt) => {
+                let attempt = Arc::new(attempt);
+                self.book.set(uid, Creation::Unresolved(Arc::clone(&attempt)));
+                self.create(uid, attempt).await
+            }
+            Err(refusal) => {
+                self.book.release(uid, &name);
+                self.refuse(claim, &refusal).await
+            }
+        }
+    }
+
+    /// The draft, and the class in the driver's terms where that differs.
+    fn draft(&self, claim: &Claim, class: &Class, driver: &Driver) -> Result<(Draft, Option<Class>), Refusal> {
+        let translated = self.surroundings.translate_class(class, driver)?;
+        let grants = claim
+            .source()
+            .filter(|source| source.namespace != claim.metadata.namespace())
+            .map_or(Vec::new(), |source| self.surroundings.grants(source.namespace));
+        let setting =
+            Setting { driver, options: &self.options, translated_class: translated.as_ref(), grants: &grants };
+        let draft = plan::draft(claim, class, &setting)?;
+        Ok((draft, translated))
+    }
+
+    /// A volume object or a creation of this name exists already.
+    async fn name_taken(&self, uid: &str, claim: &Claim, name: &str, owner: &str) -> Next {
+        if owner == uid {
+            return Next::Done;
+        }
+        self.refuse(claim, &Refusal::VolumeNameTaken { volume: name.to_owned() }).await
+    }
+
+    fn class_missing(&self, uid: &str, claim: &Claim, name: &str) -> Next {
+        // Said once per look, and looked at again when a class of that name appears (W42: no silent case).
+        let refusal = Refusal::ClassNotFound { class: refusal::cut(name) };
+        if self.queue.failures(&uid.to_owned()) == 0 {
+            self.report_failure(&Failure { facts: EventSubject::Claim(claim), text: refusal.to_string() });
+        }
+        self.metrics.provision_failed(claim.class_name(), source_kind(claim));
+        Next::Retry
+    }
+
+    /// Reports why nothing was asked of the driver, and when to look again.
+    async fn refuse(&self, claim: &Claim, refusal: &Refusal) -> Next {
+        match refusal.state() {
+            RefusalState::Ignored => {
+                if let Refusal::ExternalPopulator { .. } = refusal {
+                    self.recorder.speaking_as(reasons::POPULATOR_COMPONENT).normal(
+                        &regarding(&EventSubject::Claim(claim)),
+                        reasons::PROVISIONING,
+                        "Assuming an external populator will provision the volume",
+                    );
+                }
+                debug!(target: "claim", claim = %claim.metadata.key(), reason = %refusal, "left to others");
+                return Next::Done;
+            }
+            RefusalState::NoChange | RefusalState::Reschedule => {}
+        }
+        self.metrics.provision_failed(claim.class_name(), source_kind(claim));
+        self.report_failure(&Failure { facts: EventSubject::Claim(claim), text: refusal.to_string() });
+        if refusal.state() == RefusalState::Reschedule {
+            return self.reschedule(claim).await;
+        }
+        Next::Retry
+    }
+
+    fn hold_back(&self, uid: &str, claim: &Claim) -> Next {
+        let Some(class) = self.classes.get(claim.class_name()) else { return Next::Retry };
+        let (request, now) = (Fingerprint::of(claim, &class), Instant::now());
+        self.book.hold(uid, request.clone(), now);
+        self.book.held_for(uid, &request, now).map_or(Next::Retry, Next::After)
+    }
+
+    fn report_failure(&self, failure: &Failure<'_>) {
+        let subject = regarding(&failure.facts);
+        info!(target: "claim", claim = %format_args!("{}/{}", subject.namespace, subject.name), error = %failure.text, "provisioning failed");
+        self.recorder.warning(&subject, reasons::PROVISIONING_FAILED, &failure.text);
+    }
+}
+
+/// Label `source` of the provisioning metrics (W43: a cross-namespace source counts too).
+fn source_kind(claim: &Claim) -> &str {
+    claim.source().map_or("", |source| source.kind)
+}
+
+fn regarding(subject: &EventSubject<'_>) -> Regarding {
+    let (namespace, name, uid, version) = match subject {
+        EventSubject::Claim(claim) => {
+            let meta = &claim.metadata;
+            (meta.namespace(), meta.name(), meta.uid(), meta.version())
+        }
+        EventSubject::Facts(facts) => (
+            facts.claim.namespace.as_str(),
+            facts.claim.name.as_str(),
+            facts.claim.uid.as_str(),
+            facts.claim.resource_version.as_str(),
+        ),
+    };
+    Regarding {
+        kind: "PersistentVolumeClaim".to_owned(),
+        api_version: "v1".to_owned(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        uid: uid.to_owned(),
+        resource_version: version.to_owned(),
+    }
+}

@@ -1,0 +1,97 @@
+//! Asks the driver for a volume, and for the deletion of one that nobody may use.
+
+use super::{ClaimRoom, EventSubject, Failure, Next, source_kind};
+use crate::claim::plan::Attempt;
+use crate::claim::unresolved::{Creation, Discard, Reply, Settled, settle};
+use crate::csi::CreateReply;
+use crate::model::request::Code;
+use std::sync::Arc;
+use tokio::time::Instant;
+use tracing::warn;
+
+impl ClaimRoom {
+    /// Sends the attempt's request and acts on the answer. The book says `Unresolved` before and during the call.
+    pub(super) async fn create(&self, uid: &str, attempt: Arc<Attempt>) -> Next {
+        let began = Instant::now();
+        let reply = match self.calls.create_volume(&attempt.request, attempt.facts.migrated).await {
+            Ok(CreateReply::Volume(volume)) => Reply::Volume(volume),
+            Ok(CreateReply::NoVolume) => Reply::NoVolume,
+            Err(error) => Reply::Failed(error),
+        };
+        match settle(&attempt, &reply) {
+            Settled::Created(made) => {
+                let made = Arc::new(made);
+                self.book.set(uid, Creation::Created(Arc::clone(&made)));
+                self.save(uid, &made, began).await
+            }
+            Settled::Discard(discard, text) => {
+                let discard = Arc::new(discard);
+                self.book.set(uid, Creation::Discarding(Arc::clone(&discard)));
+                self.attempt_failed(&attempt, text);
+                self.discard(uid, &discard).await
+            }
+            Settled::Unresolved(text) => {
+                self.attempt_failed(&attempt, text);
+                self.record_uncertain(&attempt).await;
+                Next::Retry
+            }
+            Settled::Nothing { text, infeasible, secret_refused } => {
+                self.book.clear(uid);
+                self.record_ended(&attempt.facts).await;
+                if secret_refused {
+                    self.forget_secret(&attempt.facts);
+                }
+                self.nothing_exists(uid, &attempt, text, infeasible)
+            }
+            Settled::Reschedule(text) => {
+                self.book.clear(uid);
+                self.record_ended(&attempt.facts).await;
+                self.attempt_failed(&attempt, text);
+                match self.book.claim(uid) {
+                    Some(claim) => self.reschedule(&claim).await,
+                    None => Next::Done,
+                }
+            }
+        }
+    }
+
+    fn nothing_exists(&self, uid: &str, attempt: &Attempt, text: String, infeasible: bool) -> Next {
+        let claim = self.book.claim(uid);
+        if !infeasible {
+            self.attempt_failed(attempt, text);
+            return if claim.is_some() { Next::Retry } else { Next::Done };
+        }
+        let text = format!("Volume provisioning failed with infeasible error. Retries will be delayed. {text}");
+        self.attempt_failed(attempt, text);
+        claim.map_or(Next::Done, |claim| self.hold_back(uid, &claim))
+    }
+
+    /// Deletes a volume that nobody may use; remembered until the driver confirms (weak points W7, W15).
+    pub(super) async fn discard(&self, uid: &str, discard: &Discard) -> Next {
+        match self.calls.delete_volume(&discard.volume_id, &discard.secrets, discard.facts.migrated).await {
+            Ok(()) => {}
+            // The driver says that it does not exist: that is what was wanted.
+            Err(error) if error.from_driver && error.code == Code::NotFound => {}
+            Err(error) => {
+                let text = format!(
+                    "unusable volume {} of volume name {} is not deleted yet and will be tried again: {error}",
+                    discard.volume_id, discard.facts.volume_name
+                );
+                self.report_failure(&Failure { facts: EventSubject::Facts(&discard.facts), text });
+                return Next::Retry;
+            }
+        }
+        self.book.clear(uid);
+        self.record_ended(&discard.facts).await;
+        warn!(target: "claim", volume = %discard.volume_id, "deleted a volume that could not be used");
+        // Asked again with backoff: the same answer would come back at once otherwise.
+        if self.book.claim(uid).is_some() { Next::Retry } else { Next::Done }
+    }
+
+    fn attempt_failed(&self, attempt: &Attempt, text: String) {
+        let facts = &attempt.facts;
+        let source = self.book.claim(&facts.claim.uid).map_or(String::new(), |claim| source_kind(&claim).to_owned());
+        self.metrics.provision_failed(&facts.class_name, &source);
+        self.report_failure(&Failure { facts: EventSubject::Facts(facts), text });
+    }
+}

@@ -1,0 +1,50 @@
+//! Reads what a draft needs: attributes class, secret, source ([`super::sources`]).
+
+use super::ClaimRoom;
+use crate::claim::plan::{self, Attempt, Draft, Gathered, VolumeFacts};
+use crate::claim::refusal::{Refusal, cut};
+use crate::kube_api::error::ApiError;
+use crate::kube_api::objects::Path;
+use crate::model::class::AttributesClass;
+use crate::model::{Claim, Class};
+
+impl ClaimRoom {
+    /// The complete request, or why there is none. Everything is checked before anything is written (W35).
+    pub(super) async fn gather(&self, claim: &Claim, class: &Class, draft: Draft) -> Result<Attempt, Refusal> {
+        let mut gathered =
+            Gathered { accessibility: self.surroundings.accessibility(claim, class)?, ..Gathered::default() };
+        if let Some(name) = &draft.attributes_class {
+            gathered.attributes = Some(self.attributes_class(name).await?);
+        }
+        if let Some(secret) = &draft.refs.provisioner {
+            let read = self.secrets.read(secret).await;
+            let secrets =
+                read.map_err(|error| Refusal::SecretUnreadable { secret: secret.clone(), why: error.to_string() })?;
+            gathered.secrets = Some(secrets);
+        }
+        let source = draft.source.clone();
+        if let Some(source) = &source {
+            gathered.source = Some(self.checked_source(claim, source, draft.required_bytes).await?);
+        }
+        let attempt = plan::finish(draft, gathered)?;
+        if let Some(source) = &source {
+            self.protect(source).await?;
+        }
+        Ok(attempt)
+    }
+
+    /// The driver did not accept the secret of this attempt: it is read again next time.
+    pub(super) fn forget_secret(&self, facts: &VolumeFacts) {
+        if let Some(secret) = &facts.refs.provisioner {
+            self.secrets.forget(secret);
+        }
+    }
+
+    async fn attributes_class(&self, name: &str) -> Result<AttributesClass, Refusal> {
+        let path = Path::group("storage.k8s.io", "v1", "volumeattributesclasses").name(name);
+        self.objects
+            .get(&path)
+            .await
+            .map_err(|error: ApiError| Refusal::AttributesClassUnreadable { class: cut(name), why: error.to_string() })
+    }
+}

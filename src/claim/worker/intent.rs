@@ -1,0 +1,230 @@
+//! Keeps the durable records of open creations (`--durable-intent`): written, taken over and removed here.
+
+use super::{ClaimRoom, EventSubject, Failure, Next};
+use crate::claim::intent::{self, LABEL, RecordFault, driver_mark};
+use crate::claim::plan::{Attempt, VolumeFacts};
+use crate::claim::refusal::Refusal;
+use crate::claim::unresolved::Creation;
+use crate::kube_api::error::{ApiError, ApiErrorKind};
+use crate::kube_api::objects::{Objects, Path};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+/// When a creation is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Never: what is open is lost with the process, as in the Go sidecar.
+    Never,
+    /// When an answer leaves it open, and at a stop.
+    Uncertain,
+    /// Before the first call.
+    Always,
+}
+
+/// The records of this process.
+pub struct Intents {
+    objects: Objects,
+    namespace: String,
+    when: When,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// Claim UIDs that have a record.
+    written: BTreeSet<String>,
+    /// Claim UIDs whose record could not be removed yet.
+    to_remove: BTreeSet<String>,
+}
+
+/// Why a record was not written.
+#[derive(Debug, thiserror::Error)]
+enum WriteFault {
+    #[error(transparent)]
+    Record(#[from] RecordFault),
+    #[error("the record of the creation cannot be written: {0}")]
+    Api(#[from] ApiError),
+}
+
+/// Pause between two tries to read the records at start.
+const PAUSE: Duration = Duration::from_secs(2);
+
+impl Intents {
+    /// Records in `namespace`, written when `when` says so.
+    pub fn new(objects: Objects, namespace: &str, when: When) -> Self {
+        Self { objects, namespace: namespace.to_owned(), when, kept: Mutex::default() }
+    }
+
+    fn path(&self) -> Path {
+        Path::core("configmaps").namespace(&self.namespace)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes the record if it is not there. `Ok(Some)` = an earlier process left another request for this claim: that
+    /// one has to be repeated instead.
+    async fn write(&self, attempt: &Attempt) -> Result<Option<Attempt>, WriteFault> {
+        let uid = &attempt.facts.claim.uid;
+        if self.kept().written.contains(uid) {
+            return Ok(None);
+        }
+        let record = intent::record(attempt, &self.namespace)?;
+        let earlier = match self.objects.create(&self.path(), &record).await {
+            Ok(_) => None,
+            Err(error) if error.kind == ApiErrorKind::AlreadyExists => {
+                let name = intent::name(&attempt.facts.driver, uid);
+                let found: Value = self.objects.get(&self.path().name(&name)).await?;
+                Some(intent::attempt(&found, &attempt.facts.driver)?)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut kept = self.kept();
+        kept.written.insert(uid.clone());
+        kept.to_remove.remove(uid);
+        Ok(earlier)
+    }
+
+    /// The creation has ended: its record goes. What cannot be removed now is tried again with the next one; a record
+    /// that outlives its creation only makes the next leader ask once more.
+    async fn remove(&self, facts: &VolumeFacts) {
+        if self.when == When::Never {
+            return;
+        }
+        let due: Vec<String> = {
+            let mut kept = self.kept();
+            if kept.written.remove(&facts.claim.uid) {
+                kept.to_remove.insert(facts.claim.uid.clone());
+            }
+            kept.to_remove.iter().cloned().collect()
+        };
+        for uid in due {
+            match self.objects.delete(&self.path().name(&intent::name(&facts.driver, &uid)), None).await {
+                Ok(()) => {}
+                Err(error) if error.kind == ApiErrorKind::NotFound => {}
+                Err(error) => {
+                    warn!(target: "claim", claim_uid = %uid, %error, "cannot remove the record of an ended creation yet");
+                    continue;
+                }
+            }
+            self.kept().to_remove.remove(&uid);
+        }
+    }
+}
+
+impl ClaimRoom {
+    /// Takes over what earlier leaders left open; call it before the workers start. Returns early at a stop.
+    pub async fn take_over(&self, stop: &CancellationToken) {
+        if self.intents.when == When::Never {
+            return;
+        }
+        let driver = self.driver.get().name.clone();
+        let selector = format!("{LABEL}={}", driver_mark(&driver));
+        loop {
+            let (path, query) = (self.intents.path(), [("labelSelector", selector.as_str())]);
+            let listed = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                listed = self.intents.objects.list::<Value>(&path, &query) => listed,
+            };
+            match listed {
+                Ok(records) => return self.adopt(&records, &driver),
+                Err(problem) if problem.kind == ApiErrorKind::Forbidden => {
+                    error!(
+                        target: "claim", namespace = %self.intents.namespace, error = %problem,
+                        "--durable-intent needs the rights get, list, create and delete on configmaps in this namespace; \
+                         until then no creation can be recorded"
+                    );
+                    return;
+                }
+                Err(problem) => {
+                    warn!(target: "claim", error = %problem, "cannot read the records of open creations yet");
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn adopt(&self, records: &[Value], driver: &str) {
+        for record in records {
+            match intent::attempt(record, driver) {
+                Ok(attempt) => {
+                    let uid = attempt.facts.claim.uid.clone();
+                    info!(target: "claim", claim_uid = %uid, volume = %attempt.facts.volume_name, "goes on with an open creation of an earlier leader");
+                    self.intents.kept().written.insert(uid.clone());
+                    self.book.set(&uid, Creation::Unresolved(Arc::new(attempt)));
+                    self.queue.add(uid);
+                }
+                Err(fault) => warn!(target: "claim", error = %fault, "ignored a record"),
+            }
+        }
+    }
+
+    /// Before the driver is asked for the first time. `Err` = the request cannot be recorded, so it is not sent.
+    pub(super) async fn record_before(&self, attempt: Attempt) -> Result<Attempt, Refusal> {
+        if self.intents.when != When::Always {
+            return Ok(attempt);
+        }
+        match self.intents.write(&attempt).await {
+            Ok(None) => Ok(attempt),
+            Ok(Some(earlier)) => Ok(earlier),
+            Err(fault) => Err(Refusal::NotRecorded { why: fault.to_string() }),
+        }
+    }
+
+    /// After an answer that leaves the creation open.
+    pub(super) async fn record_uncertain(&self, attempt: &Attempt) {
+        if self.intents.when == When::Never {
+            return;
+        }
+        if let Err(fault) = self.intents.write(attempt).await {
+            self.report_failure(&Failure { facts: EventSubject::Facts(&attempt.facts), text: fault.to_string() });
+        }
+    }
+
+    /// The creation has ended, one way or the other.
+    pub(super) async fn record_ended(&self, facts: &VolumeFacts) {
+        self.intents.remove(facts).await;
+    }
+
+    /// At a stop: whatever is still open is written down, if records are wanted at all.
+    pub async fn record_all_open(&self) {
+        for (_, creation) in self.book.all_creations() {
+            match creation {
+                Creation::Unresolved(attempt) => self.record_uncertain(&attempt).await,
+                // The request of a created volume gives the same volume again, which is then saved.
+                Creation::Created(made) => self.record_uncertain(&made.attempt).await,
+                Creation::Discarding(_) => {}
+            }
+        }
+    }
+
+    /// A request that was taken over carries no secret: it is read before the request is repeated.
+    pub(super) async fn with_secret(&self, uid: &str, attempt: Arc<Attempt>) -> Result<Arc<Attempt>, Next> {
+        let Some(secret) = &attempt.facts.refs.provisioner else { return Ok(attempt) };
+        if !attempt.request.secrets.reveal().is_empty() {
+            return Ok(attempt);
+        }
+        match self.secrets.read(secret).await {
+            Ok(secrets) => {
+                let mut complete = attempt.as_ref().clone();
+                complete.request.secrets = secrets;
+                let complete = Arc::new(complete);
+                self.book.set(uid, Creation::Unresolved(Arc::clone(&complete)));
+                Ok(complete)
+            }
+            Err(problem) => {
+                let refusal = Refusal::SecretUnreadable { secret: secret.clone(), why: problem.to_string() };
+                let subject = EventSubject::Facts(&attempt.facts);
+                self.report_failure(&Failure { facts: subject, text: refusal.to_string() });
+                Err(Next::Retry)
+            }
+        }
+    }
+}

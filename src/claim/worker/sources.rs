@@ -1,0 +1,226 @@
+//! Reads sources and puts our finalizers on them.
+//!
+//! What was read is used again for half a minute, so that a burst of copies of one source reads it once: the first clone
+//! costs two reads and one write, the further ones nothing. A source that is refused is never kept.
+
+use super::ClaimRoom;
+use crate::claim::clone_source::{self, Wanted};
+use crate::claim::refusal::{Refusal, cut};
+use crate::claim::snapshot_source;
+use crate::claim::source::{DataSource, Found, SourceKind};
+use crate::kube_api::error::{ApiError, ApiErrorKind};
+use crate::kube_api::objects::Path;
+use crate::model::claim::CLONE_FINALIZER;
+use crate::model::request::ContentSource;
+use crate::model::snapshot::{SNAPSHOT_FINALIZER, SNAPSHOT_GROUP, Snapshot, SnapshotContent};
+use crate::model::{Claim, Volume};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+/// How long a view of a source may be used without reading it again.
+const FRESH: Duration = Duration::from_secs(30);
+/// Writes of a finalizer that may collide with other writers before the user is told (weak point W37).
+const TRIES: usize = 4;
+
+/// A source as it was read: itself and the object behind it (volume object or snapshot content).
+#[derive(Clone)]
+struct View {
+    object: Value,
+    behind: Option<Value>,
+    read: Instant,
+}
+
+/// Views of sources that were read lately.
+#[derive(Default)]
+pub struct SourceViews(Mutex<BTreeMap<(SourceKind, String, String), Arc<View>>>);
+
+impl SourceViews {
+    fn fresh(&self, source: &DataSource) -> Option<Arc<View>> {
+        let now = Instant::now();
+        self.with(|views| {
+            views.retain(|_, view| now.duration_since(view.read) < FRESH);
+            views.get(&key(source)).cloned()
+        })
+    }
+
+    /// Hands out the object as last written or read, and forgets it: whoever changes it next makes it stale.
+    pub fn take(&self, kind: SourceKind, namespace: &str, name: &str) -> Option<Value> {
+        let source = DataSource { kind, namespace: namespace.to_owned(), name: name.to_owned() };
+        let view = self.fresh(&source)?;
+        self.forget(&source);
+        Some(view.object.clone())
+    }
+
+    fn keep(&self, source: &DataSource, view: View) {
+        self.with(|views| views.insert(key(source), Arc::new(view)));
+    }
+
+    fn forget(&self, source: &DataSource) {
+        self.with(|views| views.remove(&key(source)));
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut BTreeMap<(SourceKind, String, String), Arc<View>>) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn key(source: &DataSource) -> (SourceKind, String, String) {
+    (source.kind, source.namespace.clone(), source.name.clone())
+}
+
+impl ClaimRoom {
+    /// The content to fill the volume from, after all checks.
+    pub(super) async fn checked_source(
+        &self,
+        claim: &Claim,
+        source: &DataSource,
+        required_bytes: i64,
+    ) -> Result<ContentSource, Refusal> {
+        let driver = self.driver.get();
+        let wanted = Wanted { claim, source, required_bytes, driver: &driver.name };
+        if let Some(view) = self.sources.fresh(source)
+            && let Ok(content) = self.check(&wanted, &Found::Object(&view.object), view.behind.as_ref())
+        {
+            return Ok(content);
+        }
+        self.sources.forget(source);
+        let path = self.source_path(source);
+        let found: Found<Value> = self.find(&path).await;
+        let behind = match &found {
+            Found::Object(object) => self.behind(source, object).await?,
+            Found::Missing | Found::Unreadable(_) => None,
+        };
+        let content = match &found {
+            Found::Object(object) => self.check(&wanted, &Found::Object(object), behind.as_ref())?,
+            Found::Missing => self.check(&wanted, &Found::Missing, None)?,
+            Found::Unreadable(why) => self.check(&wanted, &Found::Unreadable(why.clone()), None)?,
+        };
+        if let Found::Object(object) = found {
+            self.sources.keep(source, View { object, behind, read: Instant::now() });
+        }
+        Ok(content)
+    }
+
+    fn check(
+        &self,
+        wanted: &Wanted<'_>,
+        object: &Found<&Value>,
+        behind: Option<&Value>,
+    ) -> Result<ContentSource, Refusal> {
+        match wanted.source.kind {
+            SourceKind::Claim => {
+                let (source, volume) = (slim::<Claim>(object), slim_behind::<Volume>(behind));
+                Ok(clone_source::check(wanted, &source, &volume)?)
+            }
+            SourceKind::Snapshot => {
+                let (snapshot, content) = (slim::<Snapshot>(object), slim_behind::<SnapshotContent>(behind));
+                let prevent = self.options.prevent_volume_mode_conversion;
+                Ok(snapshot_source::check(wanted, &snapshot, &content, prevent)?)
+            }
+        }
+    }
+
+    /// Volume object or snapshot content, if the source names one.
+    async fn behind(&self, source: &DataSource, object: &Value) -> Result<Option<Value>, Refusal> {
+        let (path, name) = match source.kind {
+            SourceKind::Claim => (Path::core("persistentvolumes"), &object["spec"]["volumeName"]),
+            SourceKind::Snapshot => (
+                Path::group(SNAPSHOT_GROUP, "v1", "volumesnapshotcontents"),
+                &object["status"]["boundVolumeSnapshotContentName"],
+            ),
+        };
+        let Some(name) = name.as_str().filter(|name| !name.is_empty()) else { return Ok(None) };
+        match self.objects.get::<Value>(&path.name(name)).await {
+            Ok(behind) => Ok(Some(behind)),
+            Err(error) if error.kind == ApiErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.unreadable(source, &error)),
+        }
+    }
+
+    /// Puts our finalizer on the source, so that it stays while it is copied. Nothing is written if it is there.
+    pub(super) async fn protect(&self, source: &DataSource) -> Result<(), Refusal> {
+        let finalizer = match source.kind {
+            SourceKind::Claim => CLONE_FINALIZER,
+            SourceKind::Snapshot => SNAPSHOT_FINALIZER,
+        };
+        let path = self.source_path(source);
+        for _ in 0..TRIES {
+            let view = match self.sources.fresh(source) {
+                Some(view) => view.as_ref().clone(),
+                None => {
+                    let object = self.objects.get::<Value>(&path).await;
+                    let object = object.map_err(|error| self.unreadable(source, &error))?;
+                    View { object, behind: None, read: Instant::now() }
+                }
+            };
+            let mut object = view.object;
+            let listed = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+            if listed.iter().any(|one| one == finalizer) {
+                return Ok(());
+            }
+            object["metadata"]["finalizers"] = listed.into_iter().chain([Value::from(finalizer)]).collect();
+            match self.objects.replace(&path, &object).await {
+                Ok(written) => {
+                    if view.behind.is_some() {
+                        self.sources.keep(source, View { object: written, behind: view.behind, read: view.read });
+                    }
+                    return Ok(());
+                }
+                // Somebody else wrote in between: take their version and add ours to it.
+                Err(error) if error.kind == ApiErrorKind::Conflict => self.sources.forget(source),
+                // The right to protect snapshots is optional (provisioning.md 10.1), that to protect claims is not.
+                Err(error) if error.kind == ApiErrorKind::Forbidden && source.kind == SourceKind::Snapshot => {
+                    info!(target: "claim", snapshot = %format_args!("{}/{}", source.namespace, source.name), %error, "goes on without protecting the snapshot");
+                    return Ok(());
+                }
+                Err(error) => return Err(self.unreadable(source, &error)),
+            }
+        }
+        warn!(target: "claim", source = %format_args!("{}/{}", source.namespace, source.name), "the source is written to all the time");
+        Err(Refusal::SourceNotProtected {
+            source_name: cut(&source.name),
+            why: "other writers change it all the time".to_owned(),
+        })
+    }
+
+    fn source_path(&self, source: &DataSource) -> Path {
+        let path = match source.kind {
+            SourceKind::Claim => Path::core("persistentvolumeclaims"),
+            SourceKind::Snapshot => Path::group(SNAPSHOT_GROUP, "v1", "volumesnapshots"),
+        };
+        path.namespace(&source.namespace).name(&source.name)
+    }
+
+    fn unreadable(&self, source: &DataSource, error: &ApiError) -> Refusal {
+        self.sources.forget(source);
+        Refusal::SourceNotProtected { source_name: cut(&source.name), why: error.to_string() }
+    }
+
+    async fn find<T: DeserializeOwned>(&self, path: &Path) -> Found<T> {
+        match self.objects.get(path).await {
+            Ok(object) => Found::Object(object),
+            Err(error) if error.kind == ApiErrorKind::NotFound => Found::Missing,
+            Err(error) => Found::Unreadable(error.to_string()),
+        }
+    }
+}
+
+fn slim<T: DeserializeOwned>(object: &Found<&Value>) -> Found<T> {
+    match object {
+        Found::Object(object) => match T::deserialize((*object).clone()) {
+            Ok(object) => Found::Object(object),
+            Err(error) => Found::Unreadable(error.to_string()),
+        },
+        Found::Missing => Found::Missing,
+        Found::Unreadable(why) => Found::Unreadable(why.clone()),
+    }
+}
+
+fn slim_behind<T: DeserializeOwned>(object: Option<&Value>) -> Found<T> {
+    object.map_or(Found::Missing, |object| slim(&Found::Object(object)))
+}

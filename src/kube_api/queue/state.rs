@@ -1,0 +1,215 @@
+//! The bookkeeping of a queue: plain data, no waiting, no observers. What the caller passes as `now` never goes back.
+
+use super::InWork;
+use std::collections::BTreeMap;
+use tokio::time::Instant;
+
+/// Keys that are due, at work, waiting for an appointment or remembered for their failures.
+pub(super) struct State<K> {
+    keys: BTreeMap<K, Key>,
+    /// Due keys in order; the number only grows.
+    due: BTreeMap<u64, K>,
+    /// Appointments in order; the number keeps equal ones apart.
+    appointments: BTreeMap<(Instant, u64), K>,
+    counter: u64,
+    closed: bool,
+    has_timekeeper: bool,
+}
+
+/// What is known of one key. All empty: the key is not kept.
+#[derive(Default)]
+struct Key {
+    /// Place among the due keys, and since when.
+    due: Option<(u64, Instant)>,
+    /// A worker has it since then.
+    in_work: Option<Instant>,
+    /// Added while in work, since then.
+    again: Option<Instant>,
+    appointment: Option<(Instant, u64)>,
+    failures: u32,
+}
+
+impl<K> Default for State<K> {
+    fn default() -> Self {
+        Self {
+            keys: BTreeMap::new(),
+            due: BTreeMap::new(),
+            appointments: BTreeMap::new(),
+            counter: 0,
+            closed: false,
+            has_timekeeper: false,
+        }
+    }
+}
+
+impl Key {
+    fn is_empty(&self) -> bool {
+        self.due.is_none()
+            && self.in_work.is_none()
+            && self.again.is_none()
+            && self.appointment.is_none()
+            && self.failures == 0
+    }
+}
+
+impl<K> State<K> {
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    pub(super) fn depth(&self) -> usize {
+        self.due.len()
+    }
+
+    /// Whether the caller is the timekeeper from now on.
+    pub(super) fn become_timekeeper(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_timekeeper, true)
+    }
+
+    pub(super) fn resign_timekeeper(&mut self) {
+        self.has_timekeeper = false;
+    }
+
+    pub(super) fn next_appointment(&self) -> Option<Instant> {
+        self.appointments.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    pub(super) fn in_work(&self, now: Instant) -> InWork {
+        let mut in_work = InWork::default();
+        for since in self.keys.values().filter_map(|key| key.in_work) {
+            let worked = now.saturating_duration_since(since);
+            in_work.unfinished += worked;
+            in_work.longest = in_work.longest.max(worked);
+        }
+        in_work
+    }
+}
+
+impl<K: Ord + Clone> State<K> {
+    /// Makes a key due; false if it was already, or if the queue is closed.
+    pub(super) fn add(&mut self, key: K, now: Instant) -> bool {
+        !self.closed && self.make_due(key, now)
+    }
+
+    fn make_due(&mut self, key: K, now: Instant) -> bool {
+        let entry = self.keys.entry(key.clone()).or_default();
+        if let Some(appointment) = entry.appointment.take() {
+            self.appointments.remove(&appointment);
+        }
+        if entry.due.is_some() || entry.again.is_some() {
+            return false;
+        }
+        if entry.in_work.is_some() {
+            entry.again = Some(now);
+        } else {
+            self.counter += 1;
+            entry.due = Some((self.counter, now));
+            self.due.insert(self.counter, key);
+        }
+        true
+    }
+
+    /// Makes an appointment unless the key comes out earlier anyway. True if it is now the first of all.
+    pub(super) fn schedule(&mut self, key: K, at: Instant) -> bool {
+        let entry = self.keys.entry(key.clone()).or_default();
+        let earlier = entry.appointment.is_some_and(|(planned, _)| planned <= at);
+        if entry.due.is_some() || entry.again.is_some() || earlier {
+            return false;
+        }
+        if let Some(appointment) = entry.appointment.take() {
+            self.appointments.remove(&appointment);
+        }
+        self.counter += 1;
+        entry.appointment = Some((at, self.counter));
+        self.appointments.insert((at, self.counter), key);
+        self.next_appointment() == Some(at)
+    }
+
+    /// Makes due the key with the first appointment, which was at `at`; false if it was due already.
+    pub(super) fn keep_appointment(&mut self, at: Instant) -> bool {
+        self.appointments.pop_first().is_some_and(|(_, key)| {
+            if let Some(entry) = self.keys.get_mut(&key) {
+                entry.appointment = None;
+            }
+            self.make_due(key, at)
+        })
+    }
+
+    /// Counts a failure; returns how many there were before.
+    pub(super) fn count_failure(&mut self, key: K) -> u32 {
+        if self.closed {
+            return self.failures(&key);
+        }
+        let entry = self.keys.entry(key).or_default();
+        let before = entry.failures;
+        entry.failures = before.saturating_add(1);
+        before
+    }
+
+    pub(super) fn failures(&self, key: &K) -> u32 {
+        self.keys.get(key).map_or(0, |entry| entry.failures)
+    }
+
+    pub(super) fn forget(&mut self, key: &K) {
+        if let Some(entry) = self.keys.get_mut(key) {
+            entry.failures = 0;
+        }
+        self.tidy(key);
+    }
+
+    /// Removes a key; true if it was due.
+    pub(super) fn drop_key(&mut self, key: &K) -> bool {
+        let Some(entry) = self.keys.get_mut(key) else { return false };
+        let was = std::mem::take(entry);
+        entry.in_work = was.in_work;
+        if let Some(appointment) = was.appointment {
+            self.appointments.remove(&appointment);
+        }
+        let was_due = was.due.and_then(|(place, _)| self.due.remove(&place)).is_some();
+        self.tidy(key);
+        was_due
+    }
+
+    /// Hands out the first due key, with the time since when it was due.
+    pub(super) fn take(&mut self, now: Instant) -> Option<(K, Instant)> {
+        let (_, key) = self.due.pop_first()?;
+        let entry = self.keys.entry(key.clone()).or_default();
+        let since = entry.due.take().map_or(now, |(_, since)| since);
+        entry.in_work = Some(now);
+        Some((key, since))
+    }
+
+    /// Takes a key back; returns since when it was in work, `None` if it was not.
+    pub(super) fn done(&mut self, key: &K) -> Option<Instant> {
+        let entry = self.keys.get_mut(key)?;
+        let since = entry.in_work.take()?;
+        if let Some(added) = entry.again.take() {
+            self.counter += 1;
+            entry.due = Some((self.counter, added));
+            self.due.insert(self.counter, key.clone());
+        }
+        self.tidy(key);
+        Some(since)
+    }
+
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+        self.appointments.clear();
+        for entry in self.keys.values_mut() {
+            entry.appointment = None;
+        }
+        self.keys.retain(|_, entry| !entry.is_empty());
+    }
+
+    fn tidy(&mut self, key: &K) {
+        if self.keys.get(key).is_some_and(Key::is_empty) {
+            self.keys.remove(key);
+        }
+    }
+
+    /// How many keys are known in any way.
+    #[cfg(test)]
+    pub(super) fn known(&self) -> usize {
+        self.keys.len()
+    }
+}

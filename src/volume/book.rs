@@ -1,0 +1,165 @@
+//! The volume room's memory: volume objects that need something, attachments per volume, and storage that is gone.
+//!
+//! Promises:
+//! - a volume object that is Bound and as it should be costs nothing;
+//! - storage whose deletion the driver confirmed is remembered until the object is gone, so that our own writes coming
+//!   back as events never start a second deletion (weak point W32);
+//! - attachments are counted by volume name, so that no deletion scans them (W17).
+
+use super::attachments::{self, Attachments};
+use super::finalizer::{self, Upkeep};
+use super::{delete, ownership};
+use crate::model::meta::{MetaExt, is_older};
+use crate::model::{Driver, Volume};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::time::Instant;
+
+/// A volume object that needs something or is not Bound yet.
+#[derive(Clone, Debug)]
+pub struct HeldVolume {
+    /// The object as last seen.
+    pub volume: Arc<Volume>,
+    /// When this state was seen.
+    pub since: Instant,
+    /// It came as a live event; a list may be older than what an administrator did since.
+    pub live: bool,
+}
+
+/// The memory; shared by the watches and the worker.
+#[derive(Debug, Default)]
+pub struct Book(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    held: BTreeMap<String, HeldVolume>,
+    attachments: Attachments,
+    /// UIDs of volume objects whose storage is gone.
+    storage_gone: BTreeSet<String>,
+    /// When the last "still attached" event of a volume was written.
+    told: BTreeMap<String, Instant>,
+}
+
+/// Whether a volume object has to be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noticed {
+    /// Something is due.
+    Look,
+    /// Nothing to do.
+    Nothing,
+    /// It needs nothing any more: drop it from the queue.
+    Left,
+}
+
+impl Book {
+    /// Takes in a volume object as the API has it.
+    pub fn notice(&self, volume: Volume, live: bool, driver: &Driver, now: Instant) -> Noticed {
+        let name = volume.metadata.name().to_owned();
+        let mut inner = self.lock();
+        let older = |old: &HeldVolume| is_older(volume.metadata.version(), old.volume.metadata.version());
+        if inner.held.get(&name).is_some_and(older) {
+            return Noticed::Nothing;
+        }
+        if !ownership::is_ours(&volume, driver) {
+            return inner.leave(&name);
+        }
+        let due = finalizer::upkeep(&volume) != Upkeep::Keep || delete::should_delete(&volume);
+        if !due && volume.phase() == "Bound" {
+            return inner.leave(&name);
+        }
+        let unchanged = inner.held.get(&name).is_some_and(|old| {
+            old.volume.metadata.resource_version == volume.metadata.resource_version && (old.live || !live)
+        });
+        if unchanged {
+            return Noticed::Nothing;
+        }
+        inner.held.insert(name, HeldVolume { volume: Arc::new(volume), since: now, live });
+        if due { Noticed::Look } else { Noticed::Nothing }
+    }
+
+    /// The object is gone.
+    pub fn gone(&self, name: &str, uid: &str) -> Noticed {
+        let mut inner = self.lock();
+        inner.storage_gone.remove(uid);
+        inner.leave(name)
+    }
+
+    /// Names of held objects, for the sweep at the end of a list.
+    pub fn names(&self) -> Vec<String> {
+        self.lock().held.keys().cloned().collect()
+    }
+
+    /// The object as last seen.
+    pub fn get(&self, name: &str) -> Option<HeldVolume> {
+        self.lock().held.get(name).cloned()
+    }
+
+    /// Claim UID of a held volume object: the existence check of provisioning (provisioning.md 3.5 point 1).
+    pub fn claim_of(&self, name: &str) -> Option<String> {
+        let inner = self.lock();
+        let volume = &inner.held.get(name)?.volume;
+        Some(volume.spec.claim_ref.as_ref().map(|claim| claim.uid.clone()).unwrap_or_default())
+    }
+
+    /// The storage behind this object is confirmed gone.
+    pub fn storage_is_gone(&self, uid: &str) {
+        self.lock().storage_gone.insert(uid.to_owned());
+    }
+
+    /// Whether the storage behind this object is confirmed gone.
+    pub fn is_storage_gone(&self, uid: &str) -> bool {
+        self.lock().storage_gone.contains(uid)
+    }
+
+    /// Takes in an attachment.
+    pub fn attached(&self, attachment: &str, volume: &str, node: &str) {
+        self.lock().attachments.add(attachment, volume, node);
+    }
+
+    /// An attachment is gone; the volume's name if nothing else attaches it and it is held, to wake it (W18).
+    pub fn detached(&self, attachment: u64) -> Option<String> {
+        let mut inner = self.lock();
+        let volume = inner.attachments.remove(attachment)?;
+        inner.held.keys().find(|name| attachments::hash(name) == volume).cloned()
+    }
+
+    /// Keys of all attachments, for the sweep at the end of a list.
+    pub fn attachment_keys(&self) -> BTreeSet<u64> {
+        self.lock().attachments.keys().collect()
+    }
+
+    /// A node that the volume is still attached to.
+    pub fn attached_to(&self, volume: &str) -> Option<String> {
+        self.lock().attachments.node_of(volume).map(str::to_owned)
+    }
+
+    /// Whether the "still attached" event of this volume is due: at most one a minute (field fault U01).
+    pub fn tell_attached(&self, volume: &str, now: Instant) -> bool {
+        let mut inner = self.lock();
+        let due = inner.told.get(volume).is_none_or(|last| now.duration_since(*last) >= TELL_AGAIN);
+        if due {
+            inner.told.insert(volume.to_owned(), now);
+        }
+        due
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Shortest time between two events that tell the same waiting.
+const TELL_AGAIN: std::time::Duration = std::time::Duration::from_secs(60);
+
+impl Inner {
+    fn leave(&mut self, name: &str) -> Noticed {
+        self.told.remove(name);
+        match self.held.remove(name) {
+            Some(held) => {
+                self.storage_gone.remove(held.volume.metadata.uid());
+                Noticed::Left
+            }
+            None => Noticed::Nothing,
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Every row of the provisioning case table, run through the pure functions that the workers call.
+//!
+//! The table says what the reference implementation does; `recommended` and [`deviations`] say where this one differs
+//! on purpose, always with the weak point or rule behind it. Each row is also run with every expected value falsified,
+//! one at a time, and must fail then: a comparison that cannot fail would prove nothing.
+
+#[path = "cases/asking.rs"]
+mod asking;
+#[path = "cases/chain.rs"]
+mod chain;
+#[path = "cases/compare.rs"]
+mod compare;
+#[path = "cases/deletion.rs"]
+mod deletion;
+#[path = "cases/deviations.rs"]
+mod deviations;
+#[path = "cases/library.rs"]
+mod library;
+#[path = "cases/pending.rs"]
+mod pending;
+#[path = "cases/protecting.rs"]
+mod protecting;
+#[path = "cases/single.rs"]
+mod single;
+#[path = "cases/table.rs"]
+mod table;
+
+use serde_json::Value;
+use table::Row;
+
+/// What a row gives here, in the words of the table.
+fn observed(row: &Row) -> Value {
+    let input = &row.input;
+    match row.group.as_str() {
+        "parameter-stripping" => single::parameter_stripping(input),
+        "capacity-quantity-format" => single::quantity_format(input),
+        "secret-reference" => single::secret_reference(input),
+        "volume-name" => single::volume_name(input),
+        "helper-access-modes" => single::access_modes(input),
+        "reference-grant" => single::reference_grant(input),
+        "helper-slow-set" => single::slow_set(input),
+        "default-fstype"
+        | "provision"
+        | "capacity-response"
+        | "restore-from-snapshot"
+        | "provision-topology"
+        | "create-error-classification"
+        | "clone-from-claim"
+        | "provision-migration" => chain::provision(input),
+        "should-provision" => chain::qualifier(input),
+        "driver-name" => asking::driver_name(input),
+        "helper-probe-until-ready" => asking::probe(input),
+        "metrics-migrated-label" => asking::migrated_label(input),
+        "helper-log-secret-stripping" => asking::log_form(input),
+        "delete" | "delete-migration" => deletion::delete(input),
+        "cloning-finalizer-removal" => protecting::clone_finalizer(input),
+        "cloning-queue-filter" => protecting::clone_queue(input),
+        "snapshot-orphan-sweep" => protecting::sweep(input),
+        "snapshot-sweep-enabled" => protecting::sweep_enabled(input),
+        "is-snapshot-restore-claim" => protecting::is_restore(input),
+        "snapshot-key-of-claim" => protecting::snapshot_key(input),
+        "library-controller" => library::controller(input),
+        "library-should-provision" => library::should_provision(input),
+        "library-should-delete" => library::should_delete(input),
+        "library-volume-ownership" => library::ownership(input),
+        "library-finalizer-remove" => library::finalizer_remove(input),
+        "library-finalizer-add" => library::finalizer_add(input),
+        "library-can-provision" => library::can_provision(input),
+        "library-infeasible-retry" => library::infeasible_retry(input),
+        "library-topology-options" => library::topology_options(input),
+        "volume-save" => library::volume_save(input),
+        group => panic!("{}: nobody runs group {group}", row.id),
+    }
+}
+
+/// Runs one row; the texts say what is wrong with it.
+fn complaints(row: &Row) -> Vec<String> {
+    let observed = observed(row);
+    if let Some(difference) = compare::difference(&row.expected, &observed) {
+        return vec![format!("{} ({}): {difference}", row.id, row.name)];
+    }
+    compare::falsified(&row.expected)
+        .into_iter()
+        .filter(|(_, expected)| compare::difference(expected, &observed).is_none())
+        .map(|(path, _)| format!("{}: passes although {path} is falsified", row.id))
+        .collect()
+}
+
+#[test]
+fn every_row_of_the_provisioning_table_holds() {
+    let mut rows = table::rows();
+    let (mut wrong, mut waiting, mut partly, mut skipped) = (Vec::new(), 0, 0, 0);
+    for row in &mut rows {
+        if !row.applies || deviations::without_counterpart(row).is_some() {
+            skipped += 1;
+        } else if pending::room(row).is_some() {
+            waiting += 1;
+        } else {
+            partly += usize::from(pending::without_pending_fields(row));
+            wrong.extend(complaints(row));
+        }
+    }
+    println!(
+        "provisioning: {} rows, {waiting} pending, {partly} in part, {skipped} without a counterpart here",
+        rows.len()
+    );
+    assert!(wrong.is_empty(), "{} complaints:\n{}", wrong.len(), wrong.join("\n"));
+    assert_eq!(rows.len(), 620);
+}
+
+#[test]
+fn rows_that_differ_on_purpose_exist() {
+    let rows = table::rows();
+    for deviation in deviations::DEVIATIONS {
+        assert!(rows.iter().any(|row| row.id == deviation.row), "{} is in no table", deviation.row);
+    }
+}
+
+#[test]
+fn pending_entries_are_about_existing_rows() {
+    let rows = table::rows();
+    for entry in pending::PENDING {
+        assert!(rows.iter().any(|row| entry.is_about(row)), "{} is in no table", entry.rows);
+    }
+}
