@@ -72,10 +72,9 @@ fn port() -> Arg {
 
 fn world_arguments() -> Vec<Arg> {
     vec![
-        Arg::new("driver")
-            .long("driver")
-            .value_name("ADDRESS")
-            .help("Use the CSI driver that runs at this address, such as unix:///tmp/csi.sock, instead of the mock one"),
+        Arg::new("driver").long("driver").value_name("ADDRESS").help(
+            "Use the CSI driver that runs at this address, such as unix:///tmp/csi.sock, instead of the mock one",
+        ),
         Arg::new("select-node")
             .long("select-node")
             .action(ArgAction::SetTrue)

@@ -214,8 +214,7 @@ pub fn apply(server: &ApiServer, documents: &[Document]) -> Result<Vec<(&'static
         if !document.namespace.is_empty() {
             server.ensure_namespace(&document.namespace);
         }
-        let refused =
-            |refusal| FileError::Refused { origin: document.origin.clone(), refusal: Box::new(refusal) };
+        let refused = |refusal| FileError::Refused { origin: document.origin.clone(), refusal: Box::new(refusal) };
         let created =
             server.create(document.resource.plural, &document.namespace, document.object.clone()).map_err(refused)?;
         stored.push((document.resource, created));
@@ -233,16 +232,20 @@ pub fn check_classes(server: &ApiServer, documents: &[Document], driver: &str) -
             continue;
         }
         let in_files = of_kind("storageclasses").find(|class| name(&class.object) == wanted);
-        let found = in_files.map(|class| class.object.clone()).or_else(|| server.get("storageclasses", "", wanted).ok());
+        let found =
+            in_files.map(|class| class.object.clone()).or_else(|| server.get("storageclasses", "", wanted).ok());
         let provisioner = found.as_ref().map(|class| text(class, "/provisioner"));
         let (what, next) = match provisioner {
             Some(provisioner) if provisioner == driver => continue,
             None => (
                 format!("StorageClass {wanted:?} of claim {:?} does not exist", name(&claim.object)),
-                "add the class to a file, correct its name, or leave the field out to get a class made for you".to_owned(),
+                "add the class to a file, correct its name, or leave the field out to get a class made for you"
+                    .to_owned(),
             ),
             Some(provisioner) => (
-                format!("StorageClass {wanted:?} belongs to provisioner {provisioner:?}, and the driver here is {driver:?}"),
+                format!(
+                    "StorageClass {wanted:?} belongs to provisioner {provisioner:?}, and the driver here is {driver:?}"
+                ),
                 format!("give --driver-name {provisioner}, or --driver with the address of that driver"),
             ),
         };

@@ -100,7 +100,11 @@ impl Narrator {
         let about = |event: &&Arc<Value>| text(event, "/involvedObject/uid") == text(claim, "/metadata/uid");
         let age = |event: &&Arc<Value>| {
             let warning = text(event, "/type") == "Warning";
-            (warning, text(event, "/lastTimestamp").to_owned(), text(event, "/metadata/resourceVersion").parse::<u64>().ok())
+            (
+                warning,
+                text(event, "/lastTimestamp").to_owned(),
+                text(event, "/metadata/resourceVersion").parse::<u64>().ok(),
+            )
         };
         let last = self.events.values().filter(about).max_by_key(age)?;
         Some(format!("{}: {}", text(last, "/reason"), text(last, "/message")))
@@ -129,7 +133,8 @@ fn claim_lines(old: Option<&Value>, new: &Value) -> Vec<Line> {
             class => format!("class {class}"),
         };
         let (size, mode) = (text(new, "/spec/resources/requests/storage"), super::binder::objects::mode(new));
-        let what = format!("{}: wants {size}, {}, {mode}, {class}", phase_or_pending(new), modes(new, "/spec/accessModes"));
+        let what =
+            format!("{}: wants {size}, {}, {mode}, {class}", phase_or_pending(new), modes(new, "/spec/accessModes"));
         return vec![line(what)];
     };
     match (annotation(old, SELECTED_NODE), annotation(new, SELECTED_NODE)) {
@@ -142,7 +147,11 @@ fn claim_lines(old: Option<&Value>, new: &Value) -> Vec<Line> {
         lines.push(match now {
             "Bound" => {
                 let size = text(new, "/status/capacity/storage");
-                let what = format!("{before} -> Bound to {} ({size}, {})", text(new, "/spec/volumeName"), modes(new, "/status/accessModes"));
+                let what = format!(
+                    "{before} -> Bound to {} ({size}, {})",
+                    text(new, "/spec/volumeName"),
+                    modes(new, "/status/accessModes")
+                );
                 line(what).toned(Tone::Good)
             }
             "Lost" => line(format!("{before} -> Lost")).toned(Tone::Bad),

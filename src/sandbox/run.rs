@@ -245,7 +245,9 @@ impl<'a> Show<'a> {
         let bound = claims.iter().filter(|claim| claim.is_bound()).count();
         let reason = match outcome {
             Outcome::Done => None,
-            Outcome::Failed(why) => Some(format!("{bound} of {} claims are Bound; {why}{}", claims.len(), open(&claims))),
+            Outcome::Failed(why) => {
+                Some(format!("{bound} of {} claims are Bound; {why}{}", claims.len(), open(&claims)))
+            }
         };
         let seconds = self.console.elapsed().saturating_sub(self.created).as_secs_f64();
         let verdict = format!("{bound} of {} claims Bound in {seconds:.2} s", claims.len());
@@ -260,9 +262,20 @@ impl<'a> Show<'a> {
     async fn take_down(&mut self, pods: &[&Value], report: &mut Report) {
         let server = &self.world.server;
         let begun = self.console.elapsed();
-        let claims: BTreeSet<String> = self.wanted.keys().filter_map(|key| self.narrator.claims.get(key)).map(|claim| uid(claim).to_owned()).collect();
+        let claims: BTreeSet<String> = self
+            .wanted
+            .keys()
+            .filter_map(|key| self.narrator.claims.get(key))
+            .map(|claim| uid(claim).to_owned())
+            .collect();
         let owned = |volume: &Value| claims.contains(claim_uid(volume));
-        let handles: BTreeSet<String> = self.narrator.volumes.values().filter(|volume| owned(volume)).map(|volume| text(volume, "/spec/csi/volumeHandle").to_owned()).collect();
+        let handles: BTreeSet<String> = self
+            .narrator
+            .volumes
+            .values()
+            .filter(|volume| owned(volume))
+            .map(|volume| text(volume, "/spec/csi/volumeHandle").to_owned())
+            .collect();
         let options = DeleteOptions::default();
         for pod in pods {
             // A pod that is gone already is what was wanted; so below.
@@ -272,7 +285,9 @@ impl<'a> Show<'a> {
             let _gone = server.delete("persistentvolumeclaims", namespace, name, &options);
         }
         let kept = |volume: &Value| {
-            phase(volume) == "Released" && text(volume, "/spec/persistentVolumeReclaimPolicy") == "Retain" && !is_deleting(volume)
+            phase(volume) == "Released"
+                && text(volume, "/spec/persistentVolumeReclaimPolicy") == "Retain"
+                && !is_deleting(volume)
         };
         let outcome = self
             .wait(|show| {

@@ -89,6 +89,10 @@ impl Seat {
 
     /// How the sidecar ended, if it did without being taken out.
     pub fn end(&self) -> End {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(|running| running.ended.borrow().clone())
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+            .and_then(|running| running.ended.borrow().clone())
     }
 }

@@ -80,7 +80,13 @@ pub fn table(claims: &[ClaimResult]) -> String {
 }
 
 /// The document. `volumes_left` = volumes in the API at the end.
-pub fn document(ok: bool, reason: Option<&str>, claims: &[ClaimResult], volumes_left: &[String], timeline: &[Value]) -> Value {
+pub fn document(
+    ok: bool,
+    reason: Option<&str>,
+    claims: &[ClaimResult],
+    volumes_left: &[String],
+    timeline: &[Value],
+) -> Value {
     let claims: Vec<Value> = claims.iter().map(ClaimResult::document).collect();
     json!({"ok": ok, "reason": reason, "claims": claims, "volumesLeft": volumes_left, "timeline": timeline})
 }

@@ -103,19 +103,7 @@ impl World {
         let seat = Seat::default();
         seat.put(sidecar::start(sidecar.clone())?);
         let server = ground.server;
-        Ok(Self {
-            server,
-            driver,
-            facts,
-            address,
-            seat,
-            sidecar,
-            kubeconfig,
-            serving,
-            stop,
-            tasks,
-            _scratch: scratch,
-        })
+        Ok(Self { server, driver, facts, address, seat, sidecar, kubeconfig, serving, stop, tasks, _scratch: scratch })
     }
 
     /// The file by which kubectl and others reach the API server; gone when the world ends.
@@ -209,9 +197,9 @@ fn furnish(server: &ApiServer, facts: &DriverFacts) -> anyhow::Result<()> {
         ("csidrivers", json!({"metadata": {"name": facts.name}, "spec": {"attachRequired": false}})),
     ];
     for (plural, object) in objects {
-        server
-            .create(plural, "", object)
-            .with_context(|| format!("the driver's name {:?} or node {:?} cannot be used in {plural}", facts.name, facts.node))?;
+        server.create(plural, "", object).with_context(|| {
+            format!("the driver's name {:?} or node {:?} cannot be used in {plural}", facts.name, facts.node)
+        })?;
     }
     Ok(())
 }

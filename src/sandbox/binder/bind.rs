@@ -1,7 +1,9 @@
 //! The edits of binding and unbinding (cluster-volume-controllers.md A.7).
 
 use super::names::{BIND_COMPLETED, BOUND_BY_CONTROLLER, PRE_RESIZE_CAPACITY, YES};
-use super::objects::{annotate, annotation, attributes_class, child, claim_uid, nanos, name, owns, phase, remove_annotation, text, uid};
+use super::objects::{
+    annotate, annotation, attributes_class, child, claim_uid, name, nanos, owns, phase, remove_annotation, text, uid,
+};
 use super::plan::{Action, Plan};
 use crate::sandbox::apiserver::validate::quantity::Quantity;
 use serde_json::{Map, Value, json};
@@ -157,7 +159,9 @@ fn take_capacity(status: &mut Map<String, Value>, volume: &Value) -> Result<(), 
         Some(before_resize) => {
             status.insert("capacity".to_owned(), json!({"storage": before_resize}));
         }
-        None if shown.is_empty() || nanos(&shown) != nanos(size) => take(status, "capacity", volume.pointer("/spec/capacity")),
+        None if shown.is_empty() || nanos(&shown) != nanos(size) => {
+            take(status, "capacity", volume.pointer("/spec/capacity"))
+        }
         None => {}
     }
     Ok(())

@@ -3,7 +3,9 @@
 use super::bind::{bind, to_claim_phase};
 use super::migrated;
 use super::names::{BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE};
-use super::objects::{annotation, claim_key, claim_uid, claims_of, class, has_class, is_terminated, key, name, owns, phase, text, uid};
+use super::objects::{
+    annotation, claim_key, claim_uid, claims_of, class, has_class, is_terminated, key, name, owns, phase, text, uid,
+};
 use super::plan::{Action, Plan, View, about_claim};
 use super::provision::{default_class, is_late_binding};
 use super::search::{find, mismatch};
@@ -66,7 +68,8 @@ fn without_volume(view: &View, mut claim: Value, late: bool, plan: &mut Plan) {
 /// Reason and text of the event of a claim whose pod has no node yet.
 fn waits_for(view: &View, claim: &Value) -> (&'static str, String) {
     let claim = key(claim);
-    let waits = |pod: &&Value| claims_of(pod).contains(&claim) && !is_terminated(pod) && text(pod, "/spec/nodeName").is_empty();
+    let waits =
+        |pod: &&Value| claims_of(pod).contains(&claim) && !is_terminated(pod) && text(pod, "/spec/nodeName").is_empty();
     let pods: Vec<&str> = view.pods.values().map(AsRef::as_ref).filter(waits).map(name).collect();
     match pods.as_slice() {
         [] => ("WaitForFirstConsumer", "waiting for first consumer to be created before binding".to_owned()),
@@ -93,7 +96,11 @@ fn named(view: &View, claim: Value, plan: &mut Plan) {
         // Nothing is compared when both name each other, as the real controller does.
         return bind(plan, volume, &claim);
     }
-    plan.warning(about_claim(&claim), "FailedBinding", format!("volume {wanted:?} already bound to a different claim."));
+    plan.warning(
+        about_claim(&claim),
+        "FailedBinding",
+        format!("volume {wanted:?} already bound to a different claim."),
+    );
     if annotation(&claim, BOUND_BY_CONTROLLER).is_some() {
         plan.error = Some(format!(
             "invalid binding of claim {:?} to volume {wanted:?}: volume already claimed by {owner:?}",
@@ -108,17 +115,21 @@ fn named(view: &View, claim: Value, plan: &mut Plan) {
 fn bound(view: &View, claim: Value, plan: &mut Plan) {
     let wanted = text(&claim, "/spec/volumeName");
     if wanted.is_empty() {
-        return lost(plan, claim, "ClaimLost", "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!");
-    }
-    match view.volumes.get(wanted) {
-        None => lost(plan, claim, "ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!"),
-        Some(volume) if claim_key(volume).is_none() || claim_uid(volume) == uid(&claim) => bind(plan, volume, &claim),
-        Some(_) => lost(
+        return lost(
             plan,
             claim,
-            "ClaimMisbound",
-            "Two claims are bound to the same volume, this one is bound incorrectly",
-        ),
+            "ClaimLost",
+            "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!",
+        );
+    }
+    match view.volumes.get(wanted) {
+        None => {
+            lost(plan, claim, "ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
+        }
+        Some(volume) if claim_key(volume).is_none() || claim_uid(volume) == uid(&claim) => bind(plan, volume, &claim),
+        Some(_) => {
+            lost(plan, claim, "ClaimMisbound", "Two claims are bound to the same volume, this one is bound incorrectly")
+        }
     }
 }
 

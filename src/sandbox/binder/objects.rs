@@ -32,7 +32,13 @@ pub fn is_deleting(object: &Value) -> bool {
 
 /// The finalizers.
 pub fn finalizers(object: &Value) -> Vec<&str> {
-    object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+    object
+        .pointer("/metadata/finalizers")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 /// Replaces the finalizers; an empty list leaves no field.
@@ -55,7 +61,9 @@ pub fn annotate(object: &mut Value, key: &str, value: &str) -> bool {
     if annotation(object, key) == Some(value) {
         return false;
     }
-    if let Some(annotations) = child(object, "metadata").map(|metadata| metadata.entry("annotations").or_insert(json!({}))) {
+    if let Some(annotations) =
+        child(object, "metadata").map(|metadata| metadata.entry("annotations").or_insert(json!({})))
+    {
         if let Some(annotations) = annotations.as_object_mut() {
             annotations.insert(key.to_owned(), json!(value));
         }

@@ -105,7 +105,8 @@ pub fn about_volume(volume: &Value) -> Value {
 pub fn reference(kind: &str, object: &Value) -> Value {
     let mut reference = json!({"kind": kind, "apiVersion": "v1"});
     for field in ["namespace", "name", "uid", "resourceVersion"] {
-        if let (Some(value), Some(fields)) = (object.pointer(&format!("/metadata/{field}")), reference.as_object_mut()) {
+        if let (Some(value), Some(fields)) = (object.pointer(&format!("/metadata/{field}")), reference.as_object_mut())
+        {
             fields.insert(field.to_owned(), value.clone());
         }
     }

@@ -31,7 +31,9 @@ pub fn sync_volume(view: &View, volume: &str) -> Plan {
         plan.act(Action::WakeClaim(key(claim)));
     } else if wanted == name(&volume) {
         to_volume_phase(&mut plan, volume, "Bound", "");
-    } else if annotation(&volume, PROVISIONED_BY).is_some() && text(&volume, "/spec/persistentVolumeReclaimPolicy") == "Delete" {
+    } else if annotation(&volume, PROVISIONED_BY).is_some()
+        && text(&volume, "/spec/persistentVolumeReclaimPolicy") == "Delete"
+    {
         release(&mut plan, &volume);
     } else {
         unbind(&mut plan, &volume);

@@ -173,7 +173,9 @@ impl Binder {
         for action in plan.actions {
             match action {
                 Action::WriteVolume(object) => self.write(VOLUMES, Direct::write, object, &mut versions)?,
-                Action::WriteVolumeStatus(object) => self.write(VOLUMES, Direct::write_status, object, &mut versions)?,
+                Action::WriteVolumeStatus(object) => {
+                    self.write(VOLUMES, Direct::write_status, object, &mut versions)?
+                }
                 Action::WriteClaim(object) => self.write(CLAIMS, Direct::write, object, &mut versions)?,
                 Action::WriteClaimStatus(object) => self.write(CLAIMS, Direct::write_status, object, &mut versions)?,
                 Action::Tell(note) => self.direct.tell(&note.regarding, note.warning, note.reason, &note.message),

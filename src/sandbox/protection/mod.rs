@@ -41,9 +41,10 @@ pub fn uses(pod: &Value, claim: &Value) -> bool {
         return false;
     }
     let volumes = pod.pointer("/spec/volumes").and_then(Value::as_array);
-    let named = volumes.into_iter().flatten().any(|volume| {
-        text(volume, "/persistentVolumeClaim/claimName") == text(claim, "/metadata/name")
-    });
+    let named = volumes
+        .into_iter()
+        .flatten()
+        .any(|volume| text(volume, "/persistentVolumeClaim/claimName") == text(claim, "/metadata/name"));
     named || (!is_shut_down(pod) && is_controlled_by(claim, pod))
 }
 
@@ -53,9 +54,10 @@ fn is_shut_down(pod: &Value) -> bool {
 
 fn is_controlled_by(claim: &Value, pod: &Value) -> bool {
     let owners = claim.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-    owners.into_iter().flatten().any(|owner| {
-        text(owner, "/uid") == uid(pod) && owner.get("controller").and_then(Value::as_bool) == Some(true)
-    })
+    owners
+        .into_iter()
+        .flatten()
+        .any(|owner| text(owner, "/uid") == uid(pod) && owner.get("controller").and_then(Value::as_bool) == Some(true))
 }
 
 #[cfg(test)]
@@ -64,7 +66,8 @@ mod tests {
     use serde_json::json;
 
     fn claim(deleting: bool, finalizers: &[&str]) -> Value {
-        let mut claim = json!({"metadata": {"namespace": "default", "name": "data", "uid": "u1", "finalizers": finalizers}});
+        let mut claim =
+            json!({"metadata": {"namespace": "default", "name": "data", "uid": "u1", "finalizers": finalizers}});
         if deleting {
             claim["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         }

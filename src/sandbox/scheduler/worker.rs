@@ -72,7 +72,8 @@ impl Scheduler {
             let _refused = match next_step(&pod, &claims, &classes) {
                 Step::Wait => Ok(()),
                 Step::SelectNode(waiting) => {
-                    due = due.min(self.select(waiting.iter().filter_map(|key| claims.get(key).map(AsRef::as_ref)), now));
+                    due =
+                        due.min(self.select(waiting.iter().filter_map(|key| claims.get(key).map(AsRef::as_ref)), now));
                     Ok(())
                 }
                 Step::Place => self.place(&pod),
