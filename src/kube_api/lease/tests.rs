@@ -319,6 +319,6 @@ async fn never_do_two_lead_whatever_the_api_does() {
     for seed in 0..8 {
         let (most, won) = most_leaders_at_once(seed).await;
         assert_eq!(most, 1, "seed {seed}");
-        assert!(won > 5, "seed {seed}: leadership was won {won} times in half an hour");
+        assert!(won > 3, "seed {seed}: leadership was won {won} times in half an hour");
     }
 }

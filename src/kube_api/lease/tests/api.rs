@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct Counts {
@@ -37,6 +37,20 @@ struct World {
 
 #[derive(Clone, Default)]
 pub(super) struct Api(Arc<Mutex<World>>);
+
+/// What happens to one call.
+struct Fate {
+    before: Duration,
+    after: Duration,
+    fails: Option<Fails>,
+}
+
+/// Whether a failing call takes effect.
+#[derive(Clone, Copy, PartialEq)]
+enum Fails {
+    Before,
+    After,
+}
 
 type Answer = (u16, UnsyncBoxBody<Bytes, Infallible>);
 
@@ -84,8 +98,8 @@ impl World {
 }
 
 impl Api {
-    /// Delays every call by up to 4 s before and after it takes effect, and fails one in ten either way; watches go
-    /// silent now and then.
+    /// Delays every call by up to 4 s before and after it takes effect, and fails one in ten either way; watches end
+    /// now and then; a client is cut off from time to time, for up to 40 s: what it sends then arrives late or never.
     pub(super) fn unreliable(random: Random) -> Self {
         let api = Self::default();
         api.world().unreliable = Some(random);
@@ -94,10 +108,13 @@ impl Api {
 
     pub(super) fn client(&self) -> Client {
         let api = self.clone();
+        let cut_until = Arc::new(Mutex::new(Instant::now()));
         let service = tower::service_fn(move |request: Request<Body>| {
-            let api = api.clone();
+            let (api, cut_until) = (api.clone(), Arc::clone(&cut_until));
+            // Spawned: a caller that gives up does not take back what it sent.
+            let answer = tokio::spawn(async move { api.answer(request, &cut_until).await });
             async move {
-                let (status, body) = api.answer(request).await?;
+                let (status, body) = answer.await??;
                 let mut response = Response::new(body);
                 *response.status_mut() = http::StatusCode::from_u16(status)?;
                 Ok::<_, tower::BoxError>(response)
@@ -106,7 +123,7 @@ impl Api {
         Client::new(service, "default")
     }
 
-    async fn answer(&self, request: Request<Body>) -> Result<Answer, tower::BoxError> {
+    async fn answer(&self, request: Request<Body>, cut_until: &Mutex<Instant>) -> Result<Answer, tower::BoxError> {
         let (parts, body) = request.into_parts();
         let path = parts.uri.to_string();
         if path.contains("watch=true") {
@@ -118,19 +135,29 @@ impl Api {
         }
         let bytes = body.collect().await?.to_bytes();
         let body = serde_json::from_slice(&bytes).unwrap_or_default();
-        let (before, after, fails) = self.fate(&parts.method);
-        sleep(before).await;
-        if fails == Some(false) {
+        let fate = self.fate(&parts.method);
+        let cut = self.cut(cut_until);
+        sleep(fate.before + cut).await;
+        if fate.fails == Some(Fails::Before) {
             return Ok(refused(503));
         }
         let answer = self.world().serve(&parts.method, &path, body);
-        sleep(after).await;
-        Ok(if fails.is_some() { refused(503) } else { answer })
+        sleep(fate.after).await;
+        Ok(if fate.fails.is_some() { refused(503) } else { answer })
     }
 
-    /// How long the call takes before and after it takes effect, and whether it fails after (or before) that.
-    fn fate(&self, method: &Method) -> (Duration, Duration, Option<bool>) {
-        const FOR_EVER: Duration = Duration::from_hours(1);
+    /// How much longer the client is cut off.
+    fn cut(&self, cut_until: &Mutex<Instant>) -> Duration {
+        let Some(random) = self.world().unreliable.clone() else { return Duration::ZERO };
+        let mut until = cut_until.lock().unwrap();
+        let now = Instant::now();
+        if *until <= now && random.below(25) == 0 {
+            *until = now + random.duration_below(Duration::from_secs(40));
+        }
+        until.saturating_duration_since(now)
+    }
+
+    fn fate(&self, method: &Method) -> Fate {
         let mut world = self.world();
         match *method {
             Method::GET => world.counts.gets += 1,
@@ -138,18 +165,22 @@ impl Api {
             _ => {}
         }
         if *method == Method::PUT && std::mem::take(&mut world.swallow) {
-            return (FOR_EVER, Duration::ZERO, None);
+            return Fate { before: Duration::from_hours(1), after: Duration::ZERO, fails: None };
         }
         let Some(random) = world.unreliable.clone() else {
-            return (world.delay, Duration::ZERO, world.failing.then_some(false));
+            let fails = world.failing.then_some(Fails::Before);
+            return Fate { before: world.delay, after: Duration::ZERO, fails };
         };
         if random.below(20) == 0 {
             world.watchers.clear();
         }
-        let slow = if random.below(5) == 0 { 4000 } else { 50 };
-        let part = || random.duration_below(Duration::from_millis(slow));
-        let fails = [Some(true), Some(false)].into_iter().flatten().nth(random.below(20).try_into().unwrap_or(9));
-        (part(), part(), fails)
+        let slow = Duration::from_millis(if random.below(5) == 0 { 4000 } else { 50 });
+        let fails = match random.below(20) {
+            0 => Some(Fails::Before),
+            1 => Some(Fails::After),
+            _ => None,
+        };
+        Fate { before: random.duration_below(slow), after: random.duration_below(slow), fails }
     }
 
     pub(super) fn set_lease(&self, spec: Value) {
