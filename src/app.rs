@@ -11,6 +11,7 @@ pub mod start;
 mod surroundings;
 
 use crate::clock::Clock;
+use crate::csi::presence::Presence;
 use crate::csi::{Calls, Transport, identity};
 use crate::flags::Config;
 use crate::kube_api::client::Clients;
@@ -24,15 +25,20 @@ use rooms::Ground;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
 /// Deadline of the one discovery call.
 const DISCOVERY: Duration = Duration::from_secs(10);
 /// Longest wait for running calls at a stop; `--timeout` shortens it.
 const DRAIN: Duration = Duration::from_secs(20);
+
+/// Longest wait for the last events: the sink gives up by itself before.
+const EVENTS: Duration = Duration::from_secs(20);
+/// The same after a failure: the process has to end, for another works already or the next start may help.
+const EVENTS_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// Everything that comes from outside the program: real or simulated.
 pub struct World {
@@ -84,7 +90,9 @@ impl Failure {
 
 /// Runs until `stop` is cancelled and everything is put away, or until something ends it.
 pub async fn run(config: Arc<Config>, world: World, stop: CancellationToken) -> Result<(), Failure> {
-    let calls = Calls::new(world.transport.clone(), config.timeout, world.metrics.clone());
+    let presence = Presence::new(world.losses.clone());
+    let calls =
+        Calls::new(world.transport.clone(), config.timeout, world.metrics.clone()).waiting_for(presence.clone());
     let driver = driver::first_contact(&calls, &stop).await?;
     let Some(driver) = driver else { return Ok(()) };
     let config = Arc::new(discover_attributes_class(&config, &world.clients).await);
@@ -106,7 +114,7 @@ pub async fn run(config: Arc<Config>, world: World, stop: CancellationToken) -> 
         random: world.random.clone(),
         identity: identity::identity(world.clock.now(), &world.random, &driver.get().name, None),
     };
-    let run = Run { config, world, ground, recorder, stop, health: Arc::default() };
+    let run = Run { config, world, ground, recorder, presence, stop, health: Arc::default() };
     run.until_the_end(sink).await
 }
 
@@ -116,6 +124,7 @@ struct Run {
     world: World,
     ground: Ground,
     recorder: Recorder,
+    presence: Presence,
     stop: CancellationToken,
     health: Arc<OnceLock<LeaseHealth>>,
 }
@@ -126,22 +135,31 @@ impl Run {
         let (state, mut lease_state) = watch::channel(LeaseState::Standby);
         let server = self.serve(&ended).await?;
         let events_stop = CancellationToken::new();
-        let events = tokio::spawn(sink.run(events_stop.clone()));
+        // Whatever was spawned ends with this run, also when it is dropped half-way.
+        let events = AbortOnDropHandle::new(tokio::spawn(sink.run(events_stop.clone())));
         let result = tokio::select! {
             biased;
-            failure = driver::stay_in_contact(self.world.losses.clone(), &self.ground.calls, &self.ground.driver, &self.stop) =>
-                Err(Failure::Driver(failure)),
+            failure = self.driver_changes() => Err(Failure::Driver(failure)),
             result = self.lead_and_work(state, &mut lease_state) => result,
         };
         events_stop.cancel();
-        if let Err(error) = events.await {
-            warn!(target: "app", %error, "the event task ended early");
+        let patience = if result.is_ok() { EVENTS } else { EVENTS_AFTER_FAILURE };
+        let unwritten = events.abort_handle();
+        match timeout(patience, events).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => warn!(target: "app", %error, "the event task ended early"),
+            Err(_) => unwritten.abort(),
         }
         ended.cancel();
         if let Some(server) = server {
             server.await.ok();
         }
         result
+    }
+
+    async fn driver_changes(&self) -> driver::DriverFailure {
+        let (losses, ground) = (self.world.losses.clone(), &self.ground);
+        driver::stay_in_contact(losses, &self.presence, &ground.calls, &ground.driver, &self.stop).await
     }
 
     /// Leads (or just works, without election) until the stop; the lease is held while running calls end.
@@ -213,13 +231,13 @@ impl Run {
         controllers.hand_over().await;
     }
 
-    async fn serve(&self, ended: &CancellationToken) -> Result<Option<JoinHandle<()>>, Failure> {
+    async fn serve(&self, ended: &CancellationToken) -> Result<Option<AbortOnDropHandle<()>>, Failure> {
         let Some(server) = &self.config.http else { return Ok(None) };
         let listener = http::bind(&server.address)
             .await
             .map_err(|reason| Failure::Http { address: server.address.clone(), reason })?;
         let routes = http::Routes::new(server, Arc::clone(&self.world.metrics), Arc::clone(&self.health));
-        Ok(Some(tokio::spawn(http::serve(listener, routes, ended.clone()))))
+        Ok(Some(AbortOnDropHandle::new(tokio::spawn(http::serve(listener, routes, ended.clone())))))
     }
 }
 

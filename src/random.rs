@@ -32,7 +32,7 @@ impl Random {
 
     /// A random version 4 UUID in its usual text form.
     pub fn uuid(&self) -> String {
-        let bits: u128 = self.with(|rng| rng.random());
+        let bits: u128 = self.with(Rng::random);
         let bits = (bits & !(0xf << 76) & !(0b11 << 62)) | (0x4 << 76) | (0b10 << 62);
         let hex = format!("{bits:032x}");
         format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])

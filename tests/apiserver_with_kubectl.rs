@@ -127,3 +127,64 @@ async fn cluster_kubectl_tells_every_wrong_field() {
         assert!(told.contains(field), "{field} in {told}");
     }
 }
+
+/// Stops the controller manager at the end, however the test ends.
+struct Stopped(std::process::Child);
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        // Already dead is as good.
+        let _killed = self.0.kill();
+        let _reaped = self.0.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs kube-controller-manager from e2e/tools"]
+async fn cluster_controller_manager_binds_and_protects_on_the_sandbox() {
+    let server = server();
+    server.namespace_sweep(false);
+    let kubectl = Kubectl::with_server(&server, "controllers").await;
+    let kubeconfig = kubectl.home.join("kubeconfig");
+    let cluster = format!("clusters: [{{name: s, cluster: {{server: \"{}\"}}}}]", kubectl.address);
+    let context =
+        "contexts: [{name: s, context: {cluster: s, user: s}}]\ncurrent-context: s\nusers: [{name: s, user: {}}]";
+    std::fs::write(&kubeconfig, format!("apiVersion: v1\nkind: Config\n{cluster}\n{context}\n")).expect("written");
+    let manager = Command::new(kubectl.program.with_file_name("kube-controller-manager"))
+        .arg("--kubeconfig")
+        .arg(&kubeconfig)
+        .args(["--kube-api-content-type=application/json", "--leader-elect=false", "--secure-port=0"])
+        .arg("--controllers=persistentvolume-binder-controller,persistentvolumeclaim-protection-controller")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let _manager = Stopped(manager.expect("kube-controller-manager starts"));
+    let spec = serde_json::json!({
+        "accessModes": ["ReadWriteOnce"], "storageClassName": "none", "capacity": {"storage": "1Gi"},
+        "csi": {"driver": "driver.example.org", "volumeHandle": "h"},
+    });
+    let volume = serde_json::json!({"metadata": {"name": "v"}, "spec": spec});
+    server.create("persistentvolumes", "", volume).expect("created");
+    wait_for(&server, ("persistentvolumes", "", "v"), "Available").await;
+    let spec = serde_json::json!({
+        "accessModes": ["ReadWriteOnce"], "storageClassName": "none", "resources": {"requests": {"storage": "1Gi"}},
+    });
+    let claim = serde_json::json!({"metadata": {"name": "c"}, "spec": spec});
+    server.create("persistentvolumeclaims", "default", claim).expect("created");
+    wait_for(&server, ("persistentvolumeclaims", "default", "c"), "Bound").await;
+    let deleted = kubectl.run(&["delete", "pvc", "c", "--timeout=30s"], "");
+    assert_eq!(deleted, "persistentvolumeclaim \"c\" deleted from default namespace\n");
+    wait_for(&server, ("persistentvolumes", "", "v"), "Released").await;
+}
+
+async fn wait_for(server: &ApiServer, (plural, namespace, name): (&str, &str, &str), phase: &str) {
+    let mut watch = server.watch(plural, namespace).expect("served");
+    let reached = async {
+        while let Ok(event) = watch.next().await {
+            if event.object["metadata"]["name"] == name && event.object["status"]["phase"] == phase {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_mins(1), reached).await.expect("in time");
+}

@@ -39,7 +39,7 @@ replace (
 )
 
 tool (
-	github.com/container-storage-interface/spec
+	github.com/container-storage-interface/spec/lib/go/csi
 	github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity
 	github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner
 	go.etcd.io/etcd/server/v3

@@ -2,7 +2,8 @@
 
 use super::rooms::{Ground, Rooms};
 use crate::claim::watching::{ClaimObserver, ClassObserver, GrantObserver};
-use crate::kube_api::watch::{self, Both, Observer, Readiness, WatchSettings};
+use crate::kube_api::watch::{self, Both, Observer, Readiness, Ready, WatchSettings};
+use crate::model::driver::Capabilities;
 use crate::model::grant::Grant;
 use crate::model::node::{CsiNode, Node};
 use crate::model::{Attachment, Claim, Class, Volume};
@@ -82,12 +83,9 @@ impl Controllers {
         self.watch::<Class>("storageclasses", classes, start);
         let released = VolumeObserver::new(Arc::clone(&volumes.book), volumes.queue.clone(), driver.clone());
         self.watch::<Volume>("persistentvolumes", released, start);
-        // Each of the others only where the driver or a gate needs it: memory and rights that nobody uses are wasted.
-        if driver.get().can.publish_unpublish_volume {
-            let attached = AttachmentObserver::new(Arc::clone(&volumes.book), volumes.queue.clone(), driver.clone());
-            self.watch::<Attachment>("volumeattachments", attached, start);
-        }
-        if driver.get().can.accessibility_constraints && self.ground.config.options.topology {
+        let attached = AttachmentObserver::new(Arc::clone(&volumes.book), volumes.queue.clone(), driver.clone());
+        self.watch_once_needed::<Attachment>("volumeattachments", attached, start, |can| can.publish_unpublish_volume);
+        if self.ground.config.options.topology {
             self.watch_places(start);
         }
         if self.ground.config.options.cross_namespace_source {
@@ -111,19 +109,60 @@ impl Controllers {
             }
         });
         let nodes = NodeObserver::new(self.rooms.nodes.clone(), Arc::clone(&wake));
-        self.watch::<Node>("nodes", nodes, start);
+        let needed = |can: Capabilities| can.accessibility_constraints;
+        self.watch_once_needed::<Node>("nodes", nodes, start, needed);
         let registrations = CsiNodeObserver::new(self.rooms.nodes.clone(), self.ground.driver.clone(), wake);
-        self.watch::<CsiNode>("csinodes", registrations, start);
+        self.watch_once_needed::<CsiNode>("csinodes", registrations, start, needed);
+    }
+
+    /// Watches only while the driver can what needs it: memory and rights that nobody uses are wasted. A driver that can
+    /// more after a restart gets its watch then; one that is not needed now holds up nobody's start.
+    fn watch_once_needed<K>(
+        &self,
+        resource: &'static str,
+        observer: impl Observer<K> + 'static,
+        start: &mut Start<'_>,
+        needed: fn(Capabilities) -> bool,
+    ) where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+    {
+        let driver = self.ground.driver.clone();
+        if needed(driver.get().can) {
+            return self.watch::<K>(resource, observer, start);
+        }
+        let watching = self.watching::<K>(resource, observer, Readiness::new().handle(), start.stop.clone());
+        let stop = start.stop.clone();
+        start.tasks.spawn(async move {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = driver.until(needed) => {}
+            }
+            watching.await;
+        });
     }
 
     fn watch<K>(&self, resource: &'static str, observer: impl Observer<K> + 'static, start: &mut Start<'_>)
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
     {
+        let watching = self.watching(resource, observer, start.readiness.handle(), start.stop.clone());
+        start.tasks.spawn(watching);
+    }
+
+    fn watching<K>(
+        &self,
+        resource: &'static str,
+        observer: impl Observer<K> + 'static,
+        ready: Ready,
+        stop: CancellationToken,
+    ) -> impl Future<Output = ()> + Send + 'static
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+    {
         let api: Api<K> = Api::all(self.ground.clients.watch.clone());
         let settings = WatchSettings::new(resource, self.ground.random.clone(), Arc::clone(&self.pages_only));
-        let (ready, stop) = (start.readiness.handle(), start.stop.clone());
-        start.tasks.spawn(async move { watch::watch(api, observer, settings, ready, stop).await });
+        watch::watch(api, observer, settings, ready, stop)
     }
 
     /// Writes down and tells what is left open at a stop, so that nobody has to guess.

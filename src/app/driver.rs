@@ -5,6 +5,7 @@
 
 use crate::csi::Calls;
 use crate::csi::identity::{self, AskError, ProbeError};
+use crate::csi::presence::Presence;
 use crate::migration;
 use crate::model::Driver;
 use crate::model::driver::DriverCell;
@@ -15,6 +16,8 @@ use tracing::{info, warn};
 
 /// Time between two probes.
 const TICK: Duration = Duration::from_secs(1);
+/// Time after a restarted driver did not tell who it is.
+const AGAIN: Duration = Duration::from_secs(2);
 
 /// Why the driver cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -59,9 +62,11 @@ pub async fn first_contact(calls: &Calls, stop: &CancellationToken) -> Result<Op
     }
 }
 
-/// After each lost connection: probe, name and capabilities again. Returns only if the driver cannot be used any more.
+/// After each lost connection: probe, name and capabilities again. Calls about volumes wait for that, see
+/// [`crate::csi::presence`]. Returns only if the driver cannot be used any more.
 pub async fn stay_in_contact(
     mut losses: watch::Receiver<u64>,
+    presence: &Presence,
     calls: &Calls,
     known: &DriverCell,
     stop: &CancellationToken,
@@ -71,16 +76,24 @@ pub async fn stay_in_contact(
             // The transport has no connection to lose.
             std::future::pending::<()>().await;
         }
-        losses.mark_unchanged();
-        warn!(target: "app", "the connection to the CSI driver was lost and made again; asking what it is");
-        match ask(calls, stop).await {
-            Ok(driver) if driver.name != known.get().name => {
-                return DriverFailure::Renamed { was: known.get().name.clone(), is: driver.name };
-            }
-            Ok(driver) => known.set(driver),
-            // It may be restarting still: the next loss tries again, and what is open stays open.
-            Err(error) => {
-                warn!(target: "app", error = %with_causes(&error), "the CSI driver does not answer as expected")
+        while !stop.is_cancelled() {
+            let count = *losses.borrow_and_update();
+            match ask(calls, stop).await {
+                Ok(driver) if driver.name != known.get().name => {
+                    return DriverFailure::Renamed { was: known.get().name.clone(), is: driver.name };
+                }
+                Ok(driver) => {
+                    info!(target: "app", driver = %driver.name, "the CSI driver is back");
+                    known.set(driver);
+                    presence.introduced(count);
+                    break;
+                }
+                Err(DriverFailure::Probe(ProbeError::Stopped)) => break,
+                // It may be restarting still.
+                Err(error) => {
+                    warn!(target: "app", error = %with_causes(&error), "the CSI driver does not answer as expected");
+                    tokio::time::sleep(AGAIN).await;
+                }
             }
         }
     }

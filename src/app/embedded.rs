@@ -1,12 +1,21 @@
 //! The whole sidecar inside another program: the same flags and the same way as in its own process, but no signals, no
 //! environment and no exit.
 
-use super::start::world_of;
-use super::{driver, run};
+use super::start::{rates, world_of};
+use super::{World, driver, run};
 use crate::clock::Clock;
+use crate::csi::Transport;
 use crate::flags::{self, Config, Parsed};
+use crate::kube_api::client::Clients;
+use crate::kube_api::limiter::ThrottleObserver;
+use crate::random::Random;
 use crate::report::log;
+use crate::report::metrics::Metrics;
+use bytes::Bytes;
+use http::{Request, Response};
+use kube::client::Body;
 use std::sync::Arc;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// How the sidecar ended when it was not asked to.
@@ -17,6 +26,22 @@ pub struct Ended {
     pub code: u8,
     /// Why, in one line.
     pub line: String,
+}
+
+/// A world inside this process, in place of the machine's. Two equal ones make two equal runs.
+pub struct Around<S> {
+    /// Speaks the Kubernetes API.
+    pub api: S,
+    /// Speaks to the driver.
+    pub driver: Transport,
+    /// Counts connections to the driver that were lost and made again.
+    pub losses: watch::Receiver<u64>,
+    /// Wall clock.
+    pub clock: Clock,
+    /// Randomness.
+    pub random: Random,
+    /// Host name, part of identities.
+    pub hostname: String,
 }
 
 /// A sidecar whose flags have been read.
@@ -45,6 +70,33 @@ impl Sidecar {
     /// Runs until `stop` is cancelled and everything is put away, or until something ends it.
     pub async fn run(&self, stop: CancellationToken) -> Result<(), Ended> {
         let world = world_of(&self.0).await.map_err(|(code, line)| Ended { code, line })?;
+        Box::pin(run(Arc::clone(&self.0), world, stop))
+            .await
+            .map_err(|failure| Ended { code: failure.exit_code(), line: driver::with_causes(&failure) })
+    }
+
+    /// Runs among these surroundings, which the flags about addresses do not change. Dropping the future ends it where
+    /// it stands, with all its tasks, as SIGKILL does.
+    pub async fn run_among<S, B>(&self, around: Around<S>, stop: CancellationToken) -> Result<(), Ended>
+    where
+        S: tower::Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<tower::BoxError> + 'static,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<tower::BoxError>,
+    {
+        let metrics = Metrics::register(self.0.leader.is_some())
+            .map_err(|failure| Ended { code: 255, line: format!("cannot set up metrics: {failure}") })?;
+        let observer: Arc<dyn ThrottleObserver> = metrics.clone();
+        let world = World {
+            clients: Clients::over(around.api, rates(&self.0), &observer),
+            transport: around.driver,
+            losses: around.losses,
+            clock: around.clock,
+            random: around.random,
+            hostname: around.hostname,
+            metrics,
+        };
         run(Arc::clone(&self.0), world, stop)
             .await
             .map_err(|failure| Ended { code: failure.exit_code(), line: driver::with_causes(&failure) })

@@ -57,7 +57,7 @@ async fn serve(config: Arc<Config>) -> u8 {
     };
     let stop = CancellationToken::new();
     tokio::spawn(signals(stop.clone(), config.release_on_stop));
-    match run(config, world, stop).await {
+    match Box::pin(run(config, world, stop)).await {
         Ok(()) => {
             info!(target: "app", "stopped");
             0
@@ -90,13 +90,15 @@ pub(super) async fn world_of(config: &Config) -> Result<World, (u8, String)> {
 }
 
 fn connect_options(config: &Config) -> ConnectOptions {
+    let connect = &config.connect;
+    ConnectOptions { master: connect.master.clone(), kubeconfig: connect.kubeconfig.clone(), rates: rates(config) }
+}
+
+/// How fast the API server may be asked.
+pub(super) fn rates(config: &Config) -> Rates {
     let limit = |limit: flags::config::Limit| Limit { qps: limit.qps, burst: i64::from(limit.burst) };
     let connect = &config.connect;
-    ConnectOptions {
-        master: connect.master.clone(),
-        kubeconfig: connect.kubeconfig.clone(),
-        rates: Rates { main: limit(connect.limit), capacity: limit(connect.capacity_limit), ..Rates::default() },
-    }
+    Rates { main: limit(connect.limit), capacity: limit(connect.capacity_limit), ..Rates::default() }
 }
 
 /// The first signal asks for an orderly stop, the second ends the process. Without release the first one ends it, as in

@@ -1,6 +1,6 @@
 //! The durable record of a creation that may be running in the backend (weak points W1 to W4; `--durable-intent`).
 //!
-//! A record is a ConfigMap in the sidecar's own namespace, never on a user's object: who may write a claim could forge
+//! A record is a `ConfigMap` in the sidecar's own namespace, never on a user's object: who may write a claim could forge
 //! it. It holds the whole request but no secret, only where the secret is.
 //!
 //! Promises: the name is a pure function of driver and claim UID, so that all replicas mean the same record; a record
@@ -26,7 +26,7 @@ pub enum RecordFault {
     /// It is of another driver, version or claim.
     #[error("record {name} is not one of this driver's: {why}")]
     Foreign {
-        /// Name of the ConfigMap.
+        /// Name of the `ConfigMap`.
         name: String,
         /// What differs.
         why: &'static str,
@@ -34,7 +34,7 @@ pub enum RecordFault {
     /// Its content is no request.
     #[error("record {name} cannot be read: {why}")]
     Unreadable {
-        /// Name of the ConfigMap.
+        /// Name of the `ConfigMap`.
         name: String,
         /// What is wrong.
         why: String,
@@ -54,7 +54,7 @@ pub fn name(driver: &str, claim_uid: &str) -> String {
     format!("csi-provisioner-intent-{}-{claim_uid}", driver_mark(driver))
 }
 
-/// The ConfigMap for an attempt.
+/// The `ConfigMap` for an attempt.
 pub fn record(attempt: &Attempt, namespace: &str) -> Result<Value, RecordFault> {
     let facts = &attempt.facts;
     let name = name(&facts.driver, &facts.claim.uid);

@@ -324,3 +324,6 @@ fn token_value<'a>(token: &str, half: Half, volume_name: &'a str, claim: Option<
         (_, Half::Namespace) => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,9 +60,9 @@ pub enum Reply {
 #[derive(Clone, Debug)]
 pub enum Settled {
     /// Usable: save it.
-    Created(Made),
+    Created(Arc<Made>),
     /// Exists but unusable: delete it, then ask again.
-    Discard(Discard, String),
+    Discard(Arc<Discard>, String),
     /// Still open: repeat the same request.
     Unresolved(String),
     /// Nothing exists.
@@ -86,9 +86,9 @@ pub fn settle(attempt: &Arc<Attempt>, reply: &Reply) -> Settled {
         Reply::Volume(volume) => Some(volume),
     };
     match (answer::judge(&attempt.request, &attempt.facts, volume), volume) {
-        (Ok(volume), _) => Settled::Created(Made { attempt: Arc::clone(attempt), volume }),
+        (Ok(volume), _) => Settled::Created(Arc::new(Made { attempt: Arc::clone(attempt), volume })),
         (Err(bad), Some(volume)) if bad.left_a_volume() => {
-            Settled::Discard(Discard::of(attempt, &volume.id), bad.to_string())
+            Settled::Discard(Arc::new(Discard::of(attempt, &volume.id)), bad.to_string())
         }
         // Without an id nothing can be deleted: asking again by name is the only way to learn it.
         (Err(bad), _) => Settled::Unresolved(bad.to_string()),

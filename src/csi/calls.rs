@@ -5,10 +5,12 @@
 //! - a call ends with an answer in our words or with a [`CallError`] that says whether the driver itself spoke
 //!   ([`super::failure`]); nothing is retried here;
 //! - each call that ends is reported to the [`CallObserver`] once, and shown at log level 5 without secrets ([`super::redact`]);
+//! - nothing is asked about volumes while nobody knows who is at the socket ([`super::presence`]);
 //! - dropping a call's future abandons it, which is no answer: the caller keeps its knowledge as it was.
 
 use super::channel::Transport;
 use super::convert::{self, CapacityQuery, CapacityReply, CreateReply, NodeInfo};
+use super::presence::Presence;
 use super::proto::v1;
 use super::witness::{Witness, Witnessed};
 use super::{failure, redact};
@@ -44,6 +46,7 @@ pub struct Calls {
     timeout: Duration,
     observer: Arc<dyn CallObserver + Send + Sync>,
     label: Arc<Mutex<Label>>,
+    presence: Presence,
 }
 
 /// What the observer is told about the driver.
@@ -68,7 +71,14 @@ impl Calls {
     /// `timeout` is the deadline of each call (`--timeout`).
     pub fn new(transport: Transport, timeout: Duration, observer: Arc<dyn CallObserver + Send + Sync>) -> Self {
         let label = Label { driver: UNKNOWN_DRIVER.into(), migration_target: false };
-        Self { transport: Witnessed(transport), timeout, observer, label: Arc::new(Mutex::new(label)) }
+        let presence = Presence::constant();
+        Self { transport: Witnessed(transport), timeout, observer, label: Arc::new(Mutex::new(label)), presence }
+    }
+
+    /// Lets calls about volumes wait, up to their deadline, while who is at the socket is not known.
+    #[must_use]
+    pub fn waiting_for(self, presence: Presence) -> Self {
+        Self { presence, ..self }
     }
 
     /// Names the driver in what the observer is told, for all clones; before it is `unknown-driver`.
@@ -100,12 +110,14 @@ impl Calls {
 
     /// Makes a volume, or finds the one of this name. `migrated`: for a claim of the former in-tree plug-in.
     pub async fn create_volume(&self, request: &CreateRequest, migrated: bool) -> Result<CreateReply, CallError> {
+        self.driver_is_known().await?;
         let request = convert::create_request(request);
         self.call("/csi.v1.Controller/CreateVolume", migrated, request).await.map(convert::create_reply)
     }
 
     /// Deletes a volume; one that does not exist is a success of the driver's.
     pub async fn delete_volume(&self, id: &str, secrets: &Secrets, migrated: bool) -> Result<(), CallError> {
+        self.driver_is_known().await?;
         let request = convert::delete_request(id, secrets);
         let reply = self.call("/csi.v1.Controller/DeleteVolume", migrated, request).await;
         reply.map(|v1::DeleteVolumeResponse {}| ())
@@ -118,11 +130,16 @@ impl Calls {
 
     /// Free space for volumes that match the query.
     pub async fn get_capacity(&self, query: CapacityQuery<'_>) -> Result<CapacityReply, CallError> {
+        self.driver_is_known().await?;
         let request = convert::capacity_request(query);
         self.call("/csi.v1.Controller/GetCapacity", false, request).await.map(convert::capacity_reply)
     }
 
     // === one call ===
+
+    async fn driver_is_known(&self) -> Result<(), CallError> {
+        tokio::time::timeout(self.timeout, self.presence.known()).await.map_err(|_| failure::away(self.timeout))
+    }
 
     async fn call<Q, A>(&self, method: &'static str, migrated: bool, request: Q) -> Result<A, CallError>
     where

@@ -2,17 +2,22 @@
 //!
 //! Promises:
 //! - connecting never fails and never blocks a start: each dial that fails is an Unavailable of our side;
-//! - the first dial after a working connection is counted in [`Connection::losses`], once, however long the driver stays
-//!   away. Upstream ends the process at that moment (provisioning.md 2.3); here the composition root probes and asks the
-//!   name and capabilities again, because another driver may listen now.
+//! - the end of a working connection is counted in [`Connection::losses`], once, at that moment, even if nobody calls.
+//!   Upstream ends the process then (provisioning.md 2.3); here the composition root probes and asks the name and
+//!   capabilities again, because another driver may listen now.
 
 use http::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tonic::body::Body;
 use tonic::transport::Endpoint;
 use tower::util::BoxCloneSyncService;
@@ -24,6 +29,9 @@ const LONGEST_PATH: usize = 107;
 /// Most bytes of headers or trailers that are read, as in Go. The HTTP library's own 16 KiB would turn a wordy refusal of
 /// the driver into a failure of our side, and a final answer into an open one.
 const LARGEST_HEADERS_BYTES: u32 = 16 * 1024 * 1024;
+
+/// Pause between two lines about lost connections: who closes each one at once must not fill the log.
+const LINE_PAUSE: Duration = Duration::from_secs(10);
 
 type Inner = BoxCloneSyncService<Request<Body>, Response<Body>, BoxError>;
 
@@ -104,7 +112,8 @@ pub fn parse_address(address: &str) -> Result<PathBuf, AddressError> {
 /// A connection that is dialled by the first call.
 pub fn connect_lazily(path: PathBuf) -> Connection {
     let (losses, watcher) = watch::channel(0);
-    let dialler = Dialler { path: path.into(), losses: Arc::new(losses), connected: Arc::new(Mutex::new(false)) };
+    let link = Link { connected: false, loss_told: true, next_line: Instant::now() };
+    let dialler = Dialler { path: path.into(), losses: Arc::new(losses), link: Arc::new(Mutex::new(link)) };
     // The authority that Go clients send over Unix sockets; some servers check it.
     let endpoint = Endpoint::from_static("http://localhost").http2_max_header_list_size(LARGEST_HEADERS_BYTES);
     let channel = endpoint.connect_with_connector_lazy(tower::service_fn(move |_: Uri| {
@@ -119,24 +128,105 @@ pub fn connect_lazily(path: PathBuf) -> Connection {
 struct Dialler {
     path: Arc<Path>,
     losses: Arc<watch::Sender<u64>>,
-    connected: Arc<Mutex<bool>>,
+    link: Arc<Mutex<Link>>,
+}
+
+/// The state of the connection, and what the log knows of it.
+struct Link {
+    connected: bool,
+    loss_told: bool,
+    next_line: Instant,
 }
 
 impl Dialler {
-    async fn dial(&self) -> std::io::Result<UnixStream> {
-        if self.set_connected(false) {
-            warn!(target: "csi", address = %self.path.display(), "lost the connection to the CSI driver, dialling again");
-            self.losses.send_modify(|count| *count += 1);
-        }
+    async fn dial(&self) -> io::Result<Watched> {
+        // The end of the last connection may have gone unseen, if our side closed it.
+        self.lost();
         let stream = UnixStream::connect(&self.path).await?;
-        self.set_connected(true);
-        info!(target: "csi", address = %self.path.display(), "connected to the CSI driver");
-        Ok(stream)
+        let mut link = self.link();
+        link.connected = true;
+        if link.loss_told {
+            info!(target: "csi", address = %self.path.display(), "connected to the CSI driver");
+        }
+        Ok(Watched { stream, dialler: self.clone() })
     }
 
-    /// Returns what it was before.
-    fn set_connected(&self, connected: bool) -> bool {
-        std::mem::replace(&mut self.connected.lock().unwrap_or_else(PoisonError::into_inner), connected)
+    fn lost(&self) {
+        let mut link = self.link();
+        if !std::mem::replace(&mut link.connected, false) {
+            return;
+        }
+        let now = Instant::now();
+        link.loss_told = now >= link.next_line;
+        if link.loss_told {
+            link.next_line = now + LINE_PAUSE;
+            warn!(target: "csi", address = %self.path.display(), "lost the connection to the CSI driver");
+        }
+        drop(link);
+        self.losses.send_modify(|count| *count += 1);
+    }
+
+    fn link(&self) -> MutexGuard<'_, Link> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection that tells its end: the HTTP library keeps it to itself until the next call.
+struct Watched {
+    stream: UnixStream,
+    dialler: Dialler,
+}
+
+impl Watched {
+    fn seen<T>(&self, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if let Poll::Ready(Err(_)) = outcome {
+            self.dialler.lost();
+        }
+        outcome
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let (filled, room) = (buffer.filled().len(), buffer.remaining());
+        let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if matches!(outcome, Poll::Ready(Ok(()))) && buffer.filled().len() == filled && room > 0 {
+            self.dialler.lost();
+        }
+        self.seen(outcome)
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.seen(outcome)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.stream).poll_flush(context);
+        self.seen(outcome)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.seen(outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
     }
 }
 

@@ -41,6 +41,14 @@ pub(super) fn out_of_time(timeout: Duration) -> CallError {
     CallError { code: Code::DeadlineExceeded, from_driver: false, message }
 }
 
+/// The connection was lost, and nobody has introduced itself since.
+pub(super) fn away(timeout: Duration) -> CallError {
+    let message = format!(
+        "the connection to the CSI driver was lost and it has not come back within {timeout:?}; nothing was asked of it"
+    );
+    CallError { code: Code::Unavailable, from_driver: false, message }
+}
+
 /// A failure that the client library made up.
 fn own(status: &Status) -> CallError {
     let code = match status.source() {

@@ -12,6 +12,7 @@ pub mod channel;
 mod convert;
 mod failure;
 pub mod identity;
+pub mod presence;
 pub mod proto;
 pub mod redact;
 #[cfg(test)]

@@ -112,7 +112,7 @@ pub enum ConnectError {
         /// API server.
         url: Uri,
         /// What is wrong.
-        reason: kube::Error,
+        reason: Box<kube::Error>,
         /// Kubeconfig path, or the service account.
         origin: String,
     },
@@ -137,8 +137,11 @@ pub async fn connect(options: &ConnectOptions, observer: Arc<dyn ThrottleObserve
     if let Some(proxy) = &config.proxy_url {
         return Err(ConnectError::Proxy(proxy.clone()));
     }
-    let service =
-        service(&config).map_err(|reason| ConnectError::Setup { url: config.cluster_url.clone(), reason, origin })?;
+    let service = service(&config).map_err(|reason| ConnectError::Setup {
+        url: config.cluster_url.clone(),
+        reason: Box::new(reason),
+        origin,
+    })?;
     Ok(Clients::build(&service, &config.default_namespace, options.rates, &observer))
 }
 

@@ -198,9 +198,7 @@ impl ApiError {
     /// Reads a negative answer: HTTP code, body and the `Retry-After` header.
     pub(super) fn from_answer(code: u16, body: &[u8], retry_after: Option<Duration>, verb: Verb) -> Self {
         match serde_json::from_slice::<StatusBody>(body) {
-            Ok(status) if status.kind.as_deref() == Some("Status") => {
-                Self::from_status(&status, code, retry_after, verb)
-            }
+            Ok(status) if status.is_status() => Self::from_status(&status, code, retry_after, verb),
             Ok(_) | Err(_) => {
                 let text = one_line(&String::from_utf8_lossy(body));
                 let kind = ApiErrorKind::of(Reason::ByCode, code, retry_after, verb);
@@ -253,6 +251,13 @@ impl ApiError {
         };
         let (line, column) = (error.line(), error.column());
         Self::new(ApiErrorKind::Unreadable, format!("the answer {what} (line {line}, column {column})"))
+    }
+}
+
+impl StatusBody {
+    /// Whether this is a `Status` at all: every JSON object can be read as one.
+    pub(super) fn is_status(&self) -> bool {
+        self.kind.as_deref() == Some("Status")
     }
 }
 

@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Largest answer that is read, in bytes: far above a page of lists and the 1.5 MiB of the largest object.
-const ANSWER_LIMIT: usize = 64 << 20;
+pub(super) const ANSWER_LIMIT: usize = 64 << 20;
 /// Largest negative answer that is read, in bytes.
 const REFUSAL_LIMIT: usize = 64 << 10;
 /// Objects per page of a list.
@@ -139,7 +139,7 @@ fn push_segment(url: &mut String, segment: &str, what: &str, resource: &str) -> 
 }
 
 /// Appends text with everything but the unreserved characters percent-encoded (RFC 3986, 2.3).
-pub(super) fn push_encoded(url: &mut String, text: &str) {
+fn push_encoded(url: &mut String, text: &str) {
     for byte in text.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => url.push(char::from(byte)),
@@ -148,6 +148,18 @@ pub(super) fn push_encoded(url: &mut String, text: &str) {
             }
         }
     }
+}
+
+/// Appends the parameters that have a value.
+pub(super) fn with_query<'q>(path: &str, query: impl Iterator<Item = (&'q str, &'q str)>) -> String {
+    let mut url = path.to_owned();
+    for (index, (key, value)) in query.filter(|(_, value)| !value.is_empty()).enumerate() {
+        url.push(if index == 0 { '?' } else { '&' });
+        url.push_str(key);
+        url.push('=');
+        push_encoded(&mut url, value);
+    }
+    url
 }
 
 // === impl Patch ===
@@ -183,13 +195,8 @@ impl Objects {
         let mut items = Vec::new();
         let mut token = None::<String>;
         loop {
-            let mut url = collection.clone();
             let paging = [("limit", PAGE), ("continue", token.as_deref().unwrap_or_default())];
-            for (index, (key, value)) in query.iter().chain(&paging).filter(|(_, value)| !value.is_empty()).enumerate()
-            {
-                let _ = write!(url, "{}{key}=", if index == 0 { '?' } else { '&' });
-                push_encoded(&mut url, value);
-            }
+            let url = with_query(&collection, query.iter().chain(&paging).copied());
             let page: Page<T> = parse(&self.call(Method::GET, url, "", None).await?)?;
             items.extend(page.items.into_iter().flatten());
             token = page.metadata.r#continue.filter(|token| !token.is_empty());
@@ -210,8 +217,8 @@ impl Objects {
     }
 
     /// Changes parts of an object.
-    pub async fn patch(&self, path: &Path, patch: Patch, change: &Value) -> Result<Value, ApiError> {
-        parse(&self.call(Method::PATCH, path.object()?, patch.content_type(), Some(change)).await?)
+    pub async fn patch(&self, path: &Path, format: Patch, change: &Value) -> Result<Value, ApiError> {
+        parse(&self.call(Method::PATCH, path.object()?, format.content_type(), Some(change)).await?)
     }
 
     /// Deletes an object; with `uid` only that very one, else [`ApiErrorKind::Conflict`].
@@ -273,7 +280,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, ApiError> {
+pub(super) fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, ApiError> {
     serde_json::from_slice(text).map_err(|error| ApiError::unreadable(&error))
 }
 

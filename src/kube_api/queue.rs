@@ -218,7 +218,6 @@ impl<K: Ord + Clone + Send + 'static> Queue<K> {
 
     /// Closes the queue, see the promises above.
     pub fn close(&self) {
-        // What came due until now still comes out.
         self.0.change(|state, _, _| state.close());
         self.0.due.notify_waiters();
         self.0.due.notify_one();

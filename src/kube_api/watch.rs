@@ -1,281 +1,331 @@
-//! Follows a kind of object for ever.
+//! Follows all objects of a kind, for ever.
 //!
 //! Promises:
-//! - an observer hears of every object in stream order from one task: `list_begins`, `seen`…, `list_ends`, then live
-//!   changes; two beginnings in a row are normal;
-//! - streaming lists where the server has them, small pages where it has not; what the server refused is remembered for
-//!   the process;
-//! - no failure makes a hot loop: waits double up to half a minute, with jitter from the one random source;
-//! - a full relist every 30 to 60 minutes heals whatever was missed;
-//! - each distinct failure is one log line, a missing right is named.
+//! - an [`Observer`] hears everything in the order of the stream, from one task; it must not block;
+//! - lists come through the watch itself (streaming lists); from a server that refuses them page by page, which is
+//!   remembered for the process. Both read the newest state, never a cache of unknown age;
+//! - a full list is repeated after a random time between 30 and 60 minutes, after "too old" (410, as an event or as an
+//!   answer), and on demand; deletions missed meanwhile show at its end (field-faults.md R13);
+//! - no failure makes a hot loop: waits grow to 30 s from our own seeded source, also for streams that end at once, and
+//!   start again only after a stream that lasted; `Retry-After` is honoured;
+//! - each distinct failure is one log line; a missing right is named;
+//! - a peer that died silently is noticed: by TCP keep-alive ([`super::client`]) and, on any transport, because a stream
+//!   that says nothing for longer than two bookmarks is opened again where it was;
+//! - one object that cannot be read is told and passed over; it does not stop the rest.
 //!
-//! The stream itself is `kube`'s watcher, which resumes by resource version and notices silent connections.
-//! Not here: what an object means (the rooms) and what is kept of it.
+//! Memory: one event, or one page, at a time.
+//!
+//! `kube_runtime::watcher` is not used: a 410 as the answer to a resumed watch makes it ask for the same version for
+//! ever, one unreadable object fails each paged list as a whole, streaming lists are read at any age (version 0), and it
+//! neither falls back to pages nor relists on demand.
 
+mod feed;
+mod observer;
+mod pace;
+mod pages;
+mod ready;
+
+use super::error::{ApiError, ApiErrorKind};
+use crate::model::meta::MetaExt;
 use crate::random::Random;
-use futures::{Stream, StreamExt};
-use kube::runtime::watcher::{self, Event};
-use kube::{Api, Resource};
+use feed::{Event, Feed};
+use kube::{Api, Client, Resource};
+pub use observer::{Both, Observer};
+use pace::Pace;
+pub use ready::{Readiness, Ready};
 use serde::de::DeserializeOwned;
-use std::fmt::Debug;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
-use tokio_util::task::task_tracker::TaskTrackerToken;
-use tracing::{error, info, warn};
+use tracing::info;
 
-/// Objects of one page: small, because a whole page is parsed at once and decides the peak of memory.
-const PAGE: u32 = 200;
-/// Waits after failures: the first, and the longest.
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-/// A relist comes after this time, plus up to as much again.
-const RELIST: Duration = Duration::from_secs(30 * 60);
-/// A streaming list that is silent this long is taken for a server that does not know it.
-const SILENT_LIST: Duration = Duration::from_secs(30);
+/// How long one stream lasts at most; a random minute is added, so that the watches of a process do not end together.
+const STREAM_TIME: Duration = Duration::from_secs(290);
+/// The server ends a stream itself; if it does not, we do after this.
+const END_GRACE: Duration = Duration::from_secs(15);
+/// Bookmarks come about once a minute, at most every 75 s: this is two missed ones.
+const SILENCE: Duration = Duration::from_secs(160);
+/// A streamed list that says nothing for so long will not end; pages will.
+const LIST_SILENCE: Duration = Duration::from_mins(1);
+/// Earliest and latest time of the next full list.
+const RELIST: (Duration, Duration) = (Duration::from_mins(30), Duration::from_hours(1));
+/// Objects per page, at most: about half a megabyte of usual volumes with managed fields.
+const PAGE_SIZE: u32 = 200;
 
-/// Told what happens to the objects of one kind.
-pub trait Observer<K>: Send {
-    /// A list begins; another one may have been cut.
-    fn list_begins(&mut self);
-    /// The object exists like this. `fresh` = a live change; otherwise it is part of a list, which may be old.
-    fn seen(&mut self, object: K, fresh: bool);
-    /// The object is gone; this is its last state.
-    fn gone(&mut self, object: K);
-    /// The list is complete: what was held and not seen in it is gone.
-    fn list_ends(&mut self);
-}
-
-/// Two observers of one stream.
-pub struct Both<A, B>(pub A, pub B);
-
-impl<K: Clone, A: Observer<K>, B: Observer<K>> Observer<K> for Both<A, B> {
-    fn list_begins(&mut self) {
-        self.0.list_begins();
-        self.1.list_begins();
-    }
-
-    fn seen(&mut self, object: K, fresh: bool) {
-        self.0.seen(object.clone(), fresh);
-        self.1.seen(object, fresh);
-    }
-
-    fn gone(&mut self, object: K) {
-        self.0.gone(object.clone());
-        self.1.gone(object);
-    }
-
-    fn list_ends(&mut self) {
-        self.0.list_ends();
-        self.1.list_ends();
-    }
-}
-
-/// Whether several watches have seen their first list. Each watch holds a handle and drops it then; readiness is never
-/// taken back.
-#[derive(Default)]
-pub struct Readiness(TaskTracker);
-
-/// Held by a watch until its first list is complete.
-pub struct Ready(#[allow(dead_code, reason = "dropping it is its use")] TaskTrackerToken);
-
-impl Readiness {
-    /// Nothing to wait for yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// One more to wait for.
-    pub fn handle(&self) -> Ready {
-        Ready(self.0.token())
-    }
-
-    /// Resolves when every handle is dropped.
-    pub async fn all_ready(&self) {
-        self.0.close();
-        self.0.wait().await;
-    }
-}
-
-/// How a watch behaves.
-#[derive(Clone)]
+/// How to watch a kind.
+#[derive(Clone, Debug)]
 pub struct WatchSettings {
-    resource: &'static str,
-    random: Random,
-    /// Set when the server refused streaming lists; shared by all watches of the process.
-    pages_only: Arc<AtomicBool>,
+    /// Plural of the kind, for the log: `persistentvolumes`.
+    pub resource: &'static str,
+    /// Source of all jitter.
+    pub random: Random,
+    /// Set when the server refused to stream a list; shared by all watches of the process.
+    pub pages_only: Arc<AtomicBool>,
+    /// Keep a clone to ask for a full list.
+    pub resync: Resync,
+    /// Earliest and latest time from the end of one full list to the next.
+    pub relist: (Duration, Duration),
+    /// Objects per page where lists are read in pages.
+    pub page_size: u32,
+    /// Label selector; empty for all.
+    pub labels: String,
 }
 
-impl WatchSettings {
-    /// For a resource by its plural. `pages_only` is shared: what one watch learns about the server holds for all.
-    pub fn new(resource: &'static str, random: Random, pages_only: Arc<AtomicBool>) -> Self {
-        Self { resource, random, pages_only }
-    }
-}
+/// Asks a watch for a full list.
+#[derive(Clone, Debug, Default)]
+pub struct Resync(Arc<Notify>);
 
-/// One watch while it runs.
-struct Follow<O> {
+/// State of one watch.
+struct Watch<O> {
+    client: Client,
+    url: String,
     observer: O,
     settings: WatchSettings,
     ready: Option<Ready>,
-    /// Between the beginning and the end of a list.
-    listing: bool,
-    failures: u32,
-    told: String,
+    pace: Pace,
+    /// Where to go on; `None` before a complete list.
+    version: Option<String>,
+    relist_at: Instant,
+    /// The last streamed list did not end; the next one is read in pages.
+    page_next: bool,
+    /// When the current stream was opened.
+    opened: Option<Instant>,
 }
 
-type Events<K> = Pin<Box<dyn Stream<Item = watcher::Result<Event<K>>> + Send>>;
+/// What a stream's turn brought.
+enum Turn {
+    /// Go on with the stream.
+    Stay,
+    /// The stream is of no use any more; open another.
+    Leave,
+}
 
-/// Watches until `stop`. The observer's calls come from this task alone.
-pub async fn watch<K>(
-    api: Api<K>,
-    observer: impl Observer<K>,
-    settings: WatchSettings,
-    ready: Ready,
-    stop: CancellationToken,
-) where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-{
-    let mut follow = Follow { observer, settings, ready: Some(ready), listing: true, failures: 0, told: String::new() };
-    loop {
-        let streaming = !follow.settings.pages_only.load(Ordering::Relaxed);
-        let events: Events<K> = Box::pin(watcher::watcher(api.clone(), config(streaming)));
-        let relist = Instant::now() + RELIST + follow.settings.random.duration_below(RELIST);
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            () = follow.until(events, streaming, relist) => {}
-        }
+// === impl WatchSettings ===
+
+impl WatchSettings {
+    /// The usual settings: everything of the kind. `pages_only` is shared: what one watch learns about the server holds
+    /// for all.
+    pub fn new(resource: &'static str, random: Random, pages_only: Arc<AtomicBool>) -> Self {
+        let (resync, labels) = (Resync::default(), String::new());
+        Self { resource, random, pages_only, resync, relist: RELIST, page_size: PAGE_SIZE, labels }
     }
 }
 
-fn config(streaming: bool) -> watcher::Config {
-    let config = watcher::Config::default().page_size(PAGE);
-    if streaming { config.streaming_lists() } else { config }
+impl Resync {
+    /// Asks for a full list now; asking twice before it begins counts once.
+    pub fn request(&self) {
+        self.0.notify_one();
+    }
 }
 
-impl<O> Follow<O> {
-    /// Follows one stream until it has to be begun anew.
-    async fn until<K>(&mut self, mut events: Events<K>, streaming: bool, relist: Instant)
+/// Watches until `stop`. `ready` is dropped when the first list has ended, or with the watch.
+pub async fn watch<K, O>(api: Api<K>, observer: O, settings: WatchSettings, ready: Ready, stop: CancellationToken)
+where
+    K: Resource + DeserializeOwned,
+    O: Observer<K>,
+{
+    let mut watch = Watch {
+        url: api.resource_url().to_owned(),
+        client: api.into_client(),
+        observer,
+        pace: Pace::new(settings.resource, settings.random.clone()),
+        settings,
+        ready: Some(ready),
+        version: None,
+        relist_at: Instant::now(),
+        page_next: false,
+        opened: None,
+    };
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => {}
+        () = watch.run() => {}
+    }
+}
+
+// === impl Watch ===
+
+impl<O> Watch<O> {
+    async fn run<K>(&mut self)
+    where
+        K: Resource + DeserializeOwned,
+        O: Observer<K>,
+    {
+        loop {
+            let outcome = self.round().await;
+            let lasted = self.opened.take().map_or(Duration::ZERO, |opened| opened.elapsed());
+            match outcome {
+                Ok(()) => {}
+                Err(error) => {
+                    if error.kind == ApiErrorKind::Gone {
+                        self.version = None;
+                    }
+                    self.observer.unavailable(&error);
+                    sleep(self.pace.failed(&error, lasted)).await;
+                }
+            }
+        }
+    }
+
+    /// One list in pages, or one stream to its end.
+    async fn round<K>(&mut self) -> Result<(), ApiError>
+    where
+        K: Resource + DeserializeOwned,
+        O: Observer<K>,
+    {
+        if self.version.is_some() {
+            return self.follow(false).await;
+        }
+        if self.page_next || self.settings.pages_only.load(Ordering::Relaxed) {
+            self.page_next = false;
+            return self.list_pages().await;
+        }
+        match self.follow(true).await {
+            // How servers without streaming lists answer (gate WatchList off: 422); pages tell whether it was that.
+            Err(error) if matches!(error.kind, ApiErrorKind::BadRequest | ApiErrorKind::Invalid) => {
+                if !self.settings.pages_only.swap(true, Ordering::Relaxed) {
+                    info!(target: "watch", v = 2, reason = %error, "the API server streams no lists; reading pages");
+                }
+                Ok(())
+            }
+            Err(error) => {
+                // A list that began and broke off: pages are smaller pieces.
+                self.page_next = self.opened.is_some() && self.version.is_none();
+                Err(error)
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    async fn list_pages<K>(&mut self) -> Result<(), ApiError>
+    where
+        O: Observer<K>,
+        K: DeserializeOwned,
+    {
+        let mut token = String::new();
+        self.observer.list_begins();
+        loop {
+            let page = pages::read(&self.client, &self.url, &self.settings, &token).await?;
+            for object in page.items {
+                self.observer.seen(object, false);
+            }
+            token = page.next;
+            if token.is_empty() {
+                self.end_list(page.version);
+                return Ok(());
+            }
+        }
+    }
+
+    fn end_list<K>(&mut self, version: String)
     where
         O: Observer<K>,
     {
-        self.listing = true;
+        let (earliest, latest) = self.settings.relist;
+        let jitter = self.settings.random.duration_below(latest.saturating_sub(earliest));
+        self.relist_at = Instant::now() + earliest + jitter;
+        self.version = Some(version);
+        self.observer.list_ends();
+        self.ready = None;
+        self.pace.listed();
+    }
+
+    /// Opens a stream and follows it to its end; `listing`: it begins with a list.
+    async fn follow<K>(&mut self, mut listing: bool) -> Result<(), ApiError>
+    where
+        K: Resource + DeserializeOwned,
+        O: Observer<K>,
+    {
+        let time = STREAM_TIME + self.settings.random.duration_below(Duration::from_mins(1));
+        let mut feed = Feed::open(&self.client, &self.url, &self.settings, self.version.as_deref(), time).await?;
+        let opened = Instant::now();
+        self.opened = Some(opened);
+        if listing {
+            self.observer.list_begins();
+        }
+        let end = opened + time + END_GRACE;
         loop {
-            // Only the first list: later ones are proved to work.
-            let may_be_silent = streaming && self.listing && self.ready.is_some() && self.failures == 0;
+            let now = Instant::now();
+            if listing && now >= end {
+                return Err(ApiError::new(ApiErrorKind::Deadline, "the streamed list does not end"));
+            }
+            if !listing && now >= self.relist_at {
+                self.version = None;
+                return Ok(());
+            }
+            if now >= end {
+                return Ok(());
+            }
+            let deadline = if listing { now + LIST_SILENCE } else { (now + SILENCE).min(self.relist_at) };
+            let resync = self.settings.resync.0.clone();
             let event = tokio::select! {
                 biased;
-                event = next(&mut events, may_be_silent) => event,
-                () = sleep_until(relist) => return,
-            };
-            match event {
-                Some(Ok(event)) => self.take(event),
-                Some(Err(failure)) => {
-                    if streaming && refuses_streaming(&failure) {
-                        return self.pages_from_now_on("the API server refuses them");
-                    }
-                    self.failed(&failure).await;
+                () = resync.notified(), if !listing => {
+                    self.version = None;
+                    return Ok(());
                 }
-                None => return self.pages_from_now_on("the list did not end"),
+                event = feed.next(self.settings.resource) => event?,
+                () = sleep_until(deadline.min(end)) => {
+                    if listing {
+                        return Err(ApiError::new(ApiErrorKind::Deadline, "the streamed list does not go on"));
+                    }
+                    if Instant::now() < self.relist_at {
+                        return Ok(());
+                    }
+                    continue;
+                }
+            };
+            match self.take(event, &mut listing)? {
+                Turn::Stay => {}
+                Turn::Leave if listing => {
+                    return Err(ApiError::new(ApiErrorKind::Transport, "the stream ended within the list"));
+                }
+                Turn::Leave if opened.elapsed() < pace::STEADY => {
+                    return Err(ApiError::new(ApiErrorKind::Transport, "the server ends the stream at once"));
+                }
+                Turn::Leave => return Ok(()),
             }
         }
     }
 
-    fn take<K>(&mut self, event: Event<K>)
+    /// Passes one event on.
+    fn take<K>(&mut self, event: Option<Event<K>>, listing: &mut bool) -> Result<Turn, ApiError>
     where
+        K: Resource,
         O: Observer<K>,
     {
-        match event {
-            Event::Init => {
-                self.listing = true;
-                self.observer.list_begins();
-                return;
+        let version = match event {
+            Some(Event::Added(object) | Event::Modified(object)) => {
+                let version = object.meta().version().to_owned();
+                self.observer.seen(object, !*listing);
+                version
             }
-            Event::InitApply(object) => self.observer.seen(object, false),
-            Event::InitDone => {
-                self.listing = false;
-                self.observer.list_ends();
-                self.ready = None;
+            Some(Event::Deleted(object)) => {
+                let version = object.meta().version().to_owned();
+                self.observer.gone(object);
+                version
             }
-            Event::Apply(object) => self.observer.seen(object, true),
-            Event::Delete(object) => self.observer.gone(object),
-        }
-        if self.failures > 0 {
-            info!(target: "watch", resource = self.settings.resource, "watching again");
-            self.failures = 0;
-            self.told.clear();
-        }
-    }
-
-    fn pages_from_now_on(&self, why: &str) {
-        if !self.settings.pages_only.swap(true, Ordering::Relaxed) {
-            info!(target: "watch", v = 2, resource = self.settings.resource, "reading lists in pages instead of streaming them: {why}");
-        }
-    }
-
-    async fn failed(&mut self, failure: &watcher::Error) {
-        let text = with_causes(failure);
-        let resource = self.settings.resource;
-        if text != self.told {
-            match status_code(failure) {
-                Some(403) => {
-                    error!(target: "watch", resource, error = %text, "cannot watch {resource}: grant get, list and watch on it")
+            Some(Event::Bookmark(mark)) => {
+                let version = mark.version().to_owned();
+                if *listing && mark.ends_list() {
+                    *listing = false;
+                    self.end_list(version.clone());
                 }
-                Some(410) => {
-                    info!(target: "watch", v = 2, resource, error = %text, "the watch fell behind; listing again")
-                }
-                _ => warn!(target: "watch", resource, error = %text, "cannot watch {resource}; trying again"),
+                version
             }
-            self.told = text;
+            Some(Event::PassedOver(version)) => version,
+            Some(Event::Error(status)) => return Err(status.into_error()),
+            None => return Ok(Turn::Leave),
+        };
+        // Within a list there is no place to go on from.
+        if !*listing && !version.is_empty() {
+            self.version = Some(version);
         }
-        let (first, longest) = BACKOFF;
-        let wait = first.saturating_mul(1 << self.failures.min(16)).min(longest);
-        self.failures = self.failures.saturating_add(1);
-        // Between half and the whole, so that many instances do not come back together.
-        let wait = wait / 2 + self.settings.random.duration_below(wait / 2);
-        tokio::time::sleep(wait).await;
+        Ok(Turn::Stay)
     }
-}
-
-/// The next event; `None` = a streaming list has gone silent before its end.
-async fn next<K>(events: &mut Events<K>, may_be_silent: bool) -> Option<watcher::Result<Event<K>>> {
-    if may_be_silent { timeout(SILENT_LIST, events.next()).await.ok().flatten() } else { events.next().await }
-}
-
-/// Servers without streaming lists answer the first watch with 400 or 422 (Kubernetes 1.30 to 1.33 by default).
-fn refuses_streaming(failure: &watcher::Error) -> bool {
-    matches!(failure, watcher::Error::WatchStartFailed(_)) && matches!(status_code(failure), Some(400 | 422))
-}
-
-fn status_code(failure: &watcher::Error) -> Option<u16> {
-    match failure {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status.code),
-        watcher::Error::WatchError(status) => Some(status.code),
-        watcher::Error::InitialListFailed(_)
-        | watcher::Error::WatchStartFailed(_)
-        | watcher::Error::WatchFailed(_)
-        | watcher::Error::NoResourceVersion => None,
-    }
-}
-
-fn with_causes(failure: &watcher::Error) -> String {
-    use std::error::Error;
-    let mut text = failure.to_string();
-    let mut cause = failure.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

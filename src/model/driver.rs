@@ -1,6 +1,7 @@
 //! What the driver is and can do, as asked at start and after every reconnection.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+use tokio::sync::watch;
 
 /// Name and capabilities of the driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,23 +45,32 @@ impl Driver {
     }
 }
 
-/// The driver as last asked: capabilities may grow when it restarts, the name never changes within a process.
+/// The driver as last asked: capabilities may change when it restarts, the name never within a process.
 #[derive(Clone, Debug)]
-pub struct DriverCell(Arc<RwLock<Arc<Driver>>>);
+pub struct DriverCell(Arc<watch::Sender<Arc<Driver>>>);
 
 impl DriverCell {
     /// Starts with what the driver said first.
     pub fn new(driver: Driver) -> Self {
-        Self(Arc::new(RwLock::new(Arc::new(driver))))
+        Self(Arc::new(watch::Sender::new(Arc::new(driver))))
     }
 
     /// What the driver said last.
     pub fn get(&self) -> Arc<Driver> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.borrow())
     }
 
     /// Replaces it after a reconnection.
     pub fn set(&self, driver: Driver) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(driver);
+        self.0.send_replace(Arc::new(driver));
+    }
+
+    /// Resolves once the driver has what `wanted` asks for; for ever pending if it never does.
+    pub async fn until(&self, wanted: impl Fn(Capabilities) -> bool) {
+        let mut changes = self.0.subscribe();
+        // An error is impossible: this value keeps the sender alive.
+        if changes.wait_for(|driver| wanted(driver.can)).await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 }

@@ -38,3 +38,18 @@ pub fn needs_protection(snapshot: &Snapshot) -> bool {
 pub fn may_release(snapshot: &Snapshot, open: usize) -> bool {
     open == 0 && snapshot.metadata.has_finalizer(SNAPSHOT_FINALIZER)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protection_goes_with_the_last_open_restore() {
+        let mut snapshot = Snapshot::default();
+        assert!(needs_protection(&snapshot) && !may_release(&snapshot, 0));
+        snapshot.metadata.finalizers = Some(vec![SNAPSHOT_FINALIZER.to_owned()]);
+        assert!(!needs_protection(&snapshot));
+        assert!(!may_release(&snapshot, 2) && !may_release(&snapshot, 1));
+        assert!(may_release(&snapshot, 0));
+    }
+}

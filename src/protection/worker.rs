@@ -123,7 +123,7 @@ impl ProtectionRoom {
         if let Err(error) = &removed {
             info!(target: "protection", claim = %meta.key(), %error, "cannot release the clone source yet");
         }
-        after(removed)
+        after(&removed)
     }
 
     async fn release_snapshot(&self, key: &SourceKey) -> Next {
@@ -135,7 +135,7 @@ impl ProtectionRoom {
         if let Err(error) = &removed {
             debug!(target: "protection", snapshot = %format_args!("{}/{}", key.namespace, key.name), %error, "cannot release the snapshot yet");
         }
-        after(removed)
+        after(&removed)
     }
 
     async fn remove_from_snapshot(&self, key: &SourceKey) -> Result<(), ApiError> {
@@ -235,10 +235,10 @@ impl ProtectionRoom {
             }
             match self.remove_from_snapshot(&key).await {
                 Ok(()) => {
-                    info!(target: "protection", snapshot = %object.metadata.key(), "removed protection that was left behind")
+                    info!(target: "protection", snapshot = %object.metadata.key(), "removed protection that was left behind");
                 }
                 Err(error) => {
-                    warn!(target: "protection", snapshot = %object.metadata.key(), %error, "cannot remove protection that was left behind")
+                    warn!(target: "protection", snapshot = %object.metadata.key(), %error, "cannot remove protection that was left behind");
                 }
             }
         }
@@ -264,7 +264,7 @@ fn snapshots() -> Path {
     Path::group(SNAPSHOT_GROUP, "v1", "volumesnapshots")
 }
 
-fn after(result: Result<(), ApiError>) -> Next {
+fn after(result: &Result<(), ApiError>) -> Next {
     match result {
         Ok(()) => Next::Done,
         Err(error) => match error.kind {

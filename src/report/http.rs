@@ -123,7 +123,10 @@ pub async fn serve(listener: TcpListener, routes: Routes, stop: CancellationToke
 
 /// One connection from its beginning to its end.
 async fn converse(stream: TcpStream, routes: Routes, stop: CancellationToken) {
-    let service = service_fn(move |request| respond(routes.clone(), request));
+    let service = service_fn(|request: Request<Incoming>| {
+        let response = respond(&routes, request.uri().path());
+        async move { Ok::<_, Infallible>(response) }
+    });
     let mut connection = pin!(
         hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
@@ -145,9 +148,9 @@ async fn converse(stream: TcpStream, routes: Routes, stop: CancellationToken) {
     }
 }
 
-async fn respond(routes: Routes, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
-    let (status, text) = routes.answer(request.uri().path());
-    let kind = if request.uri().path() == routes.metrics_path {
+fn respond(routes: &Routes, path: &str) -> Response<Full<Bytes>> {
+    let (status, text) = routes.answer(path);
+    let kind = if path == routes.metrics_path {
         "text/plain; version=0.0.4; charset=utf-8"
     } else {
         "text/plain; charset=utf-8"
@@ -155,7 +158,7 @@ async fn respond(routes: Routes, request: Request<Incoming>) -> Result<Response<
     let mut response = Response::new(Full::new(Bytes::from(text)));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
-    Ok(response)
+    response
 }
 
 #[cfg(test)]

@@ -70,6 +70,7 @@ impl Metrics {
     ///
     /// # Errors
     /// None in practice: names and labels are constants, and a test registers them all.
+    #[allow(clippy::too_many_lines, reason = "one entry per metric: the list is the content")]
     pub fn register(election: bool) -> Result<Arc<Self>, prometheus::Error> {
         let registry = Registry::new();
         let counter = |name: &str, help: &str, labels: &[&str]| {

@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn duration_needs_a_unit() {
         assert_eq!(duration("500ms").ok(), Some(Duration::from_millis(500)));
-        assert_eq!(duration("2m").ok(), Some(Duration::from_secs(120)));
+        assert_eq!(duration("2m").ok(), Some(Duration::from_mins(2)));
         assert!(duration("60").is_err());
         assert!(duration("s").is_err());
     }

@@ -25,6 +25,17 @@ pub struct Ground {
     pub random: Random,
 }
 
+/// A write that the server refused.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(Box<Refusal>);
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Self(Box::new(refusal))
+    }
+}
+
 /// Access under a name that events carry as their source.
 #[derive(Clone)]
 pub struct Direct {
@@ -46,22 +57,22 @@ impl Direct {
     }
 
     /// Replaces an object but for its status; refused if the version in it is not the current one.
-    pub fn write(&self, plural: &str, object: Value) -> Result<Value, Refusal> {
+    pub fn write(&self, plural: &str, object: Value) -> Result<Value, Refused> {
         let namespace = namespace_of(&object);
-        self.ground.server.update(plural, &namespace, object)
+        Ok(self.ground.server.update(plural, &namespace, object)?)
     }
 
     /// Replaces the status of an object; refused if the version in it is not the current one.
-    pub fn write_status(&self, plural: &str, object: Value) -> Result<Value, Refusal> {
+    pub fn write_status(&self, plural: &str, object: Value) -> Result<Value, Refused> {
         let namespace = namespace_of(&object);
-        self.ground.server.update_status(plural, &namespace, object)
+        Ok(self.ground.server.update_status(plural, &namespace, object)?)
     }
 
     /// Deletes an object; pods go at once when `grace_secs` is 0.
-    pub fn delete(&self, plural: &str, object: &Value, grace_secs: Option<i64>) -> Result<Deleted, Refusal> {
+    pub fn delete(&self, plural: &str, object: &Value, grace_secs: Option<i64>) -> Result<Deleted, Refused> {
         let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         let options = DeleteOptions { grace_secs, ..DeleteOptions::default() };
-        self.ground.server.delete(plural, &namespace_of(object), name, &options)
+        Ok(self.ground.server.delete(plural, &namespace_of(object), name, &options)?)
     }
 
     /// Sends an event. One that cannot be stored is dropped, as clients do.

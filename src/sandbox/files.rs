@@ -176,7 +176,7 @@ fn understand(origin: Origin, mut object: Value) -> Result<Document, FileError> 
     let Some(resource) = RESOURCES.iter().find(|known| known.kind == kind && known.api_version() == version) else {
         let what = format!("{kind} of {version} is not known here");
         let kinds: Vec<String> =
-            RESOURCES.iter().filter(|known| known.kind == kind).map(|known| known.api_version()).collect();
+            RESOURCES.iter().filter(|known| known.kind == kind).map(Resource::api_version).collect();
         let next = match kinds.first() {
             Some(version) => format!("write apiVersion: {version}"),
             None => "remove the document; `csi-sandbox up` and `kubectl api-resources` show what is served".to_owned(),

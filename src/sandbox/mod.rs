@@ -5,7 +5,7 @@
 //!
 //! - [`apiserver`], [`binder`], [`protection`], [`scheduler`] and [`driver`] are the parts of the world, [`direct`] is
 //!   how the controllers reach the API server;
-//! - [`world`] puts them together with the [`sidecar`];
+//! - [`world`] puts them together with the [`sidecar`]; [`simulate`] does the same on a paused clock;
 //! - [`cli`] is the program: [`run`] and [`up`], with [`files`] read and [`narrate`], [`console`] and [`summary`]
 //!   shown.
 
@@ -21,8 +21,10 @@ pub mod narrate;
 pub mod probe;
 pub mod protection;
 pub mod run;
+pub mod scenario;
 pub mod scheduler;
 pub mod sidecar;
+pub mod simulate;
 pub mod summary;
 pub mod up;
 pub mod world;

@@ -62,7 +62,6 @@ impl Narrator {
     /// The lines for a piece of news.
     pub fn hears(&mut self, news: News) -> Vec<Line> {
         match news {
-            News::Relisted(_) => Vec::new(),
             News::Changed("persistentvolumeclaims", claim) => {
                 let old = self.claims.insert(key(&claim), Arc::clone(&claim));
                 claim_lines(old.as_deref(), &claim)
@@ -91,7 +90,7 @@ impl Narrator {
                 self.pods.remove(&key(&pod));
                 vec![Line::new("pod", short(&pod), "gone")]
             }
-            News::Changed(..) | News::Gone(..) => Vec::new(),
+            News::Relisted(_) | News::Changed(..) | News::Gone(..) => Vec::new(),
         }
     }
 

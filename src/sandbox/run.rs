@@ -324,20 +324,21 @@ impl<'a> Show<'a> {
 
 /// The claims that are not Bound, with what was said about them.
 fn open(claims: &[ClaimResult]) -> String {
-    let open = claims.iter().filter(|claim| !claim.is_bound());
-    open.map(|claim| {
+    let line = |claim: &ClaimResult| {
         let reason = claim.reason.as_deref().unwrap_or("nobody said why");
         format!("\n  {}/{} is {}: {reason}", claim.namespace, claim.name, claim.phase)
-    })
-    .collect()
+    };
+    let lines: Vec<String> = claims.iter().filter(|claim| !claim.is_bound()).map(line).collect();
+    lines.concat()
 }
 
+/// Resolves when the driver has done something.
 async fn stepped(steps: &mut Option<(watch::Receiver<usize>, usize)>) {
-    if let Some((steps, _)) = steps {
-        if steps.changed().await.is_ok() {
-            return;
-        }
-        // The driver is gone, which other signs tell.
+    if let Some((steps, _)) = steps
+        && steps.changed().await.is_ok()
+    {
+        return;
     }
-    std::future::pending().await
+    // There is no such driver, or it is gone, which other signs tell.
+    std::future::pending::<()>().await;
 }

@@ -190,9 +190,10 @@ fn furnish(server: &ApiServer, facts: &DriverFacts) -> anyhow::Result<()> {
     let mut labels = serde_json::Map::from_iter([("kubernetes.io/hostname".to_owned(), json!(facts.node))]);
     labels.extend(facts.segments.iter().map(|(key, value)| (key.clone(), json!(value))));
     let keys: Vec<&String> = facts.segments.keys().collect();
+    let ready = json!({"type": "Ready", "status": "True", "reason": "Sandbox", "message": "the sandbox's only node"});
     let driver = json!({"name": facts.name, "nodeID": facts.node, "topologyKeys": keys});
     let objects: [(&str, Value); 3] = [
-        ("nodes", json!({"metadata": {"name": facts.node, "labels": labels}})),
+        ("nodes", json!({"metadata": {"name": facts.node, "labels": labels}, "status": {"conditions": [ready]}})),
         ("csinodes", json!({"metadata": {"name": facts.node}, "spec": {"drivers": [driver]}})),
         ("csidrivers", json!({"metadata": {"name": facts.name}, "spec": {"attachRequired": false}})),
     ];

@@ -69,9 +69,9 @@ impl Nodes {
         self.labels.get(name)
     }
 
-    /// Registration of a node; the inner `None` means that our driver is not registered there.
-    pub fn registration(&self, node: &str) -> Option<Option<&Keys>> {
-        self.registered.get(node).map(Option::as_ref)
+    /// The `CSINode` of a node: the keys of our driver, or nothing in it if the driver is not registered there.
+    pub fn registration(&self, node: &str) -> Option<&Option<Keys>> {
+        self.registered.get(node)
     }
 
     /// The distinct key sets of all registrations, in order (1.4 points 2 and 3).

@@ -1,6 +1,6 @@
 //! Which place comes first: spreading claims by their names (topology-and-capacity.md 1.6).
 //!
-//! Promise: claims of one StatefulSet replica get the same place for each template, consecutive replicas consecutive
+//! Promise: claims of one `StatefulSet` replica get the same place for each template, consecutive replicas consecutive
 //! places, whatever process decides (field fault T06).
 
 /// Start index for a claim of this name among `count` places; 0 when there are none.

@@ -134,6 +134,7 @@ fn place_of(node: &str, nodes: &Nodes) -> Result<(Keys, Segments), TopologyFault
     let unknown = |missing| TopologyFault::NodeUnknown { node: node.to_owned(), missing };
     let registration = nodes.registration(node).ok_or_else(|| unknown("CSINode"))?;
     let keys = registration
+        .as_ref()
         .filter(|keys| !keys.is_empty())
         .ok_or_else(|| TopologyFault::NotRegistered { node: node.to_owned() })?;
     let labels = nodes.labels(node).ok_or_else(|| unknown("Node"))?;

@@ -34,6 +34,8 @@ pub struct Book(Mutex<Inner>);
 struct Inner {
     held: BTreeMap<String, HeldVolume>,
     attachments: Attachments,
+    /// A list of attachments has been seen whole: only then "not attached" can be believed.
+    attachments_known: bool,
     /// UIDs of volume objects whose storage is gone.
     storage_gone: BTreeSet<String>,
     /// When the last "still attached" event of a volume was written.
@@ -121,6 +123,16 @@ impl Book {
         let mut inner = self.lock();
         let volume = inner.attachments.remove(attachment)?;
         inner.held.keys().find(|name| attachments::hash(name) == volume).cloned()
+    }
+
+    /// A list of attachments has ended.
+    pub fn attachments_listed(&self) {
+        self.lock().attachments_known = true;
+    }
+
+    /// Whether a volume without a known attachment is really detached.
+    pub fn knows_attachments(&self) -> bool {
+        self.lock().attachments_known
     }
 
     /// Keys of all attachments, for the sweep at the end of a list.

@@ -111,5 +111,6 @@ impl Observer<Attachment> for AttachmentObserver {
         for attachment in self.unseen.take().unwrap_or_default() {
             self.detached(attachment);
         }
+        self.book.attachments_listed();
     }
 }

@@ -154,6 +154,9 @@ impl VolumeRoom {
         let handle = delete::handle(volume, csi_view.spec.csi.as_ref(), driver.can, None);
         let handle = handle.map_err(|refusal| self.refused(volume, &refusal))?;
         if driver.can.publish_unpublish_volume {
+            if !self.book.knows_attachments() {
+                return Err(Stop::Again(None));
+            }
             let node = self.book.attached_to(volume.metadata.name());
             delete::check_attachments(volume, node.as_deref()).map_err(|refusal| self.refused(volume, &refusal))?;
         }
@@ -171,7 +174,7 @@ impl VolumeRoom {
                     Some(why) => format!("{error} (called without its secret: {why})"),
                     None => error.to_string(),
                 };
-                Err(self.failed(volume, text))
+                Err(self.failed(volume, &text))
             }
         }
     }
@@ -180,7 +183,7 @@ impl VolumeRoom {
     async fn csi_view(&self, volume: &Volume) -> Result<Arc<Volume>, Stop> {
         let path = Path::core("persistentvolumes").name(volume.metadata.name());
         let full = self.objects.get::<Value>(&path).await.map_err(|error| again(&error))?;
-        self.surroundings.to_csi(&full).map(Arc::new).map_err(|text| self.failed(volume, text))
+        self.surroundings.to_csi(&full).map(Arc::new).map_err(|text| self.failed(volume, &text))
     }
 
     /// The secrets for `DeleteVolume`, and why there are none although some are named (W33).
@@ -217,11 +220,14 @@ impl VolumeRoom {
     async fn remove_object(&self, volume: &Volume) -> Result<(), Stop> {
         let meta = &volume.metadata;
         let path = Path::core("persistentvolumes").name(meta.name());
-        match self.objects.delete(&path, Some(meta.uid())).await {
-            Ok(()) => {}
-            // Gone, or a new object took the name: the one we meant does not exist any more.
-            Err(error) if matches!(error.kind, ApiErrorKind::NotFound | ApiErrorKind::Conflict) => return Ok(()),
-            Err(error) => return Err(again(&error)),
+        // Somebody may have asked for the deletion already: then only our finalizer holds it.
+        if !meta.is_being_deleted() {
+            match self.objects.delete(&path, Some(meta.uid())).await {
+                Ok(()) => {}
+                // Gone, or a new object took the name: the one we meant does not exist any more.
+                Err(error) if matches!(error.kind, ApiErrorKind::NotFound | ApiErrorKind::Conflict) => return Ok(()),
+                Err(error) => return Err(again(&error)),
+            }
         }
         if meta.has_finalizer(VOLUME_FINALIZER) {
             self.change_finalizer(volume, Upkeep::Remove).await?;
@@ -253,7 +259,7 @@ impl VolumeRoom {
     fn refused(&self, volume: &Volume, refusal: &DeleteRefusal) -> Stop {
         match refusal.state() {
             DeleteState::Ignored => Stop::NotDue,
-            DeleteState::Failed => self.failed(volume, refusal.to_string()),
+            DeleteState::Failed => self.failed(volume, &refusal.to_string()),
             DeleteState::InUse => {
                 if self.book.tell_attached(volume.metadata.name(), Instant::now()) {
                     self.recorder.normal(&regarding(volume), reasons::VOLUME_DELETE, &refusal.to_string());
@@ -264,11 +270,11 @@ impl VolumeRoom {
         }
     }
 
-    fn failed(&self, volume: &Volume, text: String) -> Stop {
+    fn failed(&self, volume: &Volume, text: &str) -> Stop {
         let name = volume.metadata.name();
         info!(target: "volume", volume = name, error = %text, "deletion failed");
         self.metrics.delete_failed(volume.class_name());
-        self.recorder.warning(&regarding(volume), reasons::VOLUME_FAILED_DELETE, &text);
+        self.recorder.warning(&regarding(volume), reasons::VOLUME_FAILED_DELETE, text);
         Stop::Again(None)
     }
 }

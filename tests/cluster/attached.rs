@@ -22,6 +22,7 @@ fn cluster_plain_claim_costs_three_calls_and_its_end_two_writes() {
     let volume = text(&world.bound("data"), "/metadata/name").to_owned();
     world.tells("data", "ProvisioningSucceeded", "");
     let made = asked(&world, &[&volume]);
+    assert!(made.iter().all(|one| one.agent.starts_with("csi-provisioner/")), "{:?}", made[0].agent);
     let mut seen: Vec<String> = made.iter().map(|one| format!("{one:?}")).collect();
     seen.sort();
     assert_eq!(seen, ["create events (201)", "create events (201)", "create persistentvolumes (201)"]);

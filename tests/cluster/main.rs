@@ -8,5 +8,9 @@
 mod support;
 
 mod attached;
+mod durable;
 mod faults;
+mod handover;
+mod lease;
 mod plain;
+mod start;

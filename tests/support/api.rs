@@ -37,7 +37,7 @@ impl Api {
 
     /// An object, or nothing if there is none.
     pub fn find(&self, path: &str) -> Option<Value> {
-        self.send(Method::GET, path, "", &Value::Null)
+        self.send(&Method::GET, path, "", &Value::Null)
     }
 
     /// An object that must be there.
@@ -55,24 +55,24 @@ impl Api {
     /// Creates an object. One that exists already is as good: the answer to the first try may have been lost.
     #[track_caller]
     pub fn create(&self, path: &str, object: &Value) {
-        self.send(Method::POST, path, "application/json", object);
+        self.send(&Method::POST, path, "application/json", object);
     }
 
     /// Changes parts of an object.
     #[track_caller]
     pub fn merge(&self, path: &str, change: &Value) {
         let kind = "application/merge-patch+json";
-        assert!(self.send(Method::PATCH, path, kind, change).is_some(), "there is no {path}");
+        assert!(self.send(&Method::PATCH, path, kind, change).is_some(), "there is no {path}");
     }
 
     /// Asks for an end; one that has ended is as good.
     #[track_caller]
     pub fn delete(&self, path: &str) {
-        self.send(Method::DELETE, path, "application/json", &json!({}));
+        self.send(&Method::DELETE, path, "application/json", &json!({}));
     }
 
     #[track_caller]
-    fn send(&self, method: Method, path: &str, content_type: &str, body: &Value) -> Option<Value> {
+    fn send(&self, method: &Method, path: &str, content_type: &str, body: &Value) -> Option<Value> {
         let start = Instant::now();
         loop {
             let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
@@ -86,8 +86,8 @@ impl Api {
             });
             let error = match answer {
                 Ok(Ok(value)) => return Some(value),
-                Ok(Err(kube::Error::Api(status))) if status.code == 404 && method != Method::POST => return None,
-                Ok(Err(kube::Error::Api(status))) if status.code == 409 && method == Method::POST => return None,
+                Ok(Err(kube::Error::Api(status))) if status.code == 404 && *method != Method::POST => return None,
+                Ok(Err(kube::Error::Api(status))) if status.code == 409 && *method == Method::POST => return None,
                 Ok(Err(kube::Error::Api(status))) if status.code < 500 && status.code != 429 => {
                     panic!("{method} {path}: {status:?}")
                 }

@@ -166,6 +166,16 @@ impl Driver {
         volumes
     }
 
+    /// Loses the volume of this name, while the driver does not run.
+    pub fn forgets(&self, name: &str) {
+        let path = self.path("state");
+        let journal = fs::read_to_string(&path).expect("a journal");
+        let mut volumes = journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let volume = volumes.rfind(|one| one["name"] == name).expect("it had that volume");
+        let gone = serde_json::json!({"id": volume["id"], "name": name, "gone": true});
+        fs::write(&path, format!("{journal}{gone}\n")).expect("a journal");
+    }
+
     fn ask(&self, request: &str, body: &str) -> Value {
         let mut stream = UnixStream::connect(self.path("control")).expect("the driver's control endpoint answers");
         // Of this version the answer is not chunked and ends with the connection.

@@ -17,6 +17,7 @@ struct Run {
 }
 
 impl Run {
+    #[allow(clippy::zombie_processes, reason = "it outlives us: that is its purpose")]
     fn start() -> Self {
         let dir = std::env::temp_dir().join(format!("csi-cluster-{}", id()));
         fs::remove_dir_all(&dir).ok();

@@ -9,7 +9,7 @@ pub trait Object {
     fn manifest(&self, world: &World) -> (String, Value);
 }
 
-/// A PersistentVolumeClaim: 1 Gi, ReadWriteOnce, unless said otherwise.
+/// A claim: 1 Gi, one writer, unless said otherwise.
 pub struct Claim {
     name: String,
     spec: Value,
@@ -73,7 +73,7 @@ impl Object for Claim {
     }
 }
 
-/// A StorageClass of the world's driver, with immediate binding and reclaim policy Delete unless said otherwise.
+/// A storage class of the world's driver, with immediate binding and reclaim policy Delete unless said otherwise.
 pub struct Class {
     name: String,
     provisioner: Option<String>,
@@ -96,6 +96,12 @@ impl Class {
     /// Of another driver.
     pub fn provisioner(mut self, name: &str) -> Self {
         self.provisioner = Some(name.to_owned());
+        self
+    }
+
+    /// Mounted with these options.
+    pub fn mounted_with(mut self, options: &[&str]) -> Self {
+        self.rest["mountOptions"] = json!(options);
         self
     }
 

@@ -13,6 +13,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// See above. Tells what happened when its test fails.
 pub struct World {
@@ -68,6 +69,7 @@ impl World {
 
     /// Creates an object.
     #[track_caller]
+    #[allow(clippy::needless_pass_by_value, reason = "reads as a sentence")]
     pub fn create(&self, object: impl Object) {
         let (path, manifest) = object.manifest(self);
         self.api.create(&path, &manifest);
@@ -100,19 +102,16 @@ impl World {
     /// Waits until the driver has exactly the volumes that the API server knows, that many: nothing lost, none doubled.
     #[track_caller]
     pub fn settles_with(&self, driver: &Driver, count: usize) {
-        let mut seen = (BTreeSet::new(), BTreeSet::new());
-        let equal = || {
-            let handles = self.volumes().iter().map(|one| text(one, "/spec/csi/volumeHandle").to_owned()).collect();
-            seen = (handles, driver.volumes());
-            seen.0 == seen.1 && seen.0.len() == count
-        };
-        let start = std::time::Instant::now();
-        let mut equal = equal;
-        while !equal() {
-            if start.elapsed() > SOON {
-                panic!("expected {count} volumes; API server and driver have {seen:#?}");
+        let start = Instant::now();
+        loop {
+            let known: BTreeSet<String> =
+                self.volumes().iter().map(|one| text(one, "/spec/csi/volumeHandle").to_owned()).collect();
+            let made = driver.volumes();
+            if known == made && made.len() == count {
+                return;
             }
-            thread::sleep(std::time::Duration::from_millis(100));
+            assert!(start.elapsed() < SOON, "expected {count} volumes; API server: {known:#?}, driver: {made:#?}");
+            thread::sleep(Duration::from_millis(100));
         }
     }
 
@@ -152,7 +151,7 @@ impl Drop for World {
         for file in fs::read_dir(&self.dir).into_iter().flatten().flatten().map(|one| one.path()) {
             if file.extension().is_some_and(|one| one == "log") {
                 let log = fs::read(&file).unwrap_or_default();
-                eprintln!("=== end of {}\n{}", file.display(), last(&String::from_utf8_lossy(&log), 40));
+                eprintln!("=== end of {}\n{}", file.display(), last(&String::from_utf8_lossy(&log), 25));
             }
         }
     }
@@ -161,6 +160,6 @@ impl Drop for World {
 fn last(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text.lines().collect();
     let cut: Vec<String> =
-        all[all.len().saturating_sub(lines)..].iter().map(|line| line.chars().take(600).collect()).collect();
+        all[all.len().saturating_sub(lines)..].iter().map(|line| line.chars().take(300).collect()).collect();
     cut.join("\n")
 }

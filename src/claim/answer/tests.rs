@@ -72,3 +72,38 @@ fn answer_too_large_for_an_object_is_refused() {
     let context = BTreeMap::from([("k".to_owned(), "v".repeat(5000))]);
     assert!(judged(&CreatedVolume { context, ..made("v") }, &VolumeFacts::default()).is_ok());
 }
+
+mod properties {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_accepted_can_be_saved_and_is_large_enough(
+            id in ".{0,5}",
+            made in any::<i64>(),
+            wanted in 0_i64..,
+            segments in prop::collection::btree_map("[a-z/.]{0,8}", "[a-z ]{0,3}", 0..3),
+            filled in any::<bool>(),
+            needs_source in any::<bool>(),
+        ) {
+            let facts = VolumeFacts { topology_supported: true, needs_source, ..VolumeFacts::default() };
+            let request = CreateRequest { required_bytes: wanted, ..CreateRequest::default() };
+            let volume = CreatedVolume {
+                id: id.clone(),
+                capacity_bytes: made,
+                source: filled.then(|| ContentSource::Volume(String::new())),
+                accessible_topology: vec![segments],
+                ..CreatedVolume::default()
+            };
+            match judge(&request, &facts, Some(&volume)) {
+                Ok(accepted) => {
+                    prop_assert!(!accepted.id.is_empty() && accepted.capacity_bytes >= wanted);
+                    prop_assert!(filled || !needs_source);
+                    prop_assert!(accepted.accessible_topology.iter().flatten().all(|(_, value)| !value.contains(' ')));
+                }
+                Err(bad) => prop_assert_eq!(bad.left_a_volume(), !id.is_empty()),
+            }
+        }
+    }
+}

@@ -80,3 +80,12 @@ fn empty_phase_of_the_source_is_shown_as_new() {
     let fault = checked(claim(), new, None).unwrap_err();
     assert_eq!(fault.to_string(), "source claim \"source\" is new, not Bound; cloning starts once it is Bound");
 }
+
+#[test]
+fn differing_modes_are_named_the_right_way_round() {
+    let mut block = volume();
+    block["spec"]["volumeMode"] = json!("Block");
+    let fault = checked(claim(), source(), Some(block)).unwrap_err();
+    let wanted = "source claim \"source\" has volume mode Block, the claim Filesystem; they must be equal";
+    assert_eq!(fault.to_string(), wanted);
+}

@@ -20,12 +20,10 @@ impl ClaimRoom {
         };
         match settle(&attempt, &reply) {
             Settled::Created(made) => {
-                let made = Arc::new(made);
                 self.book.set(uid, Creation::Created(Arc::clone(&made)));
                 self.save(uid, &made, began).await
             }
             Settled::Discard(discard, text) => {
-                let discard = Arc::new(discard);
                 self.book.set(uid, Creation::Discarding(Arc::clone(&discard)));
                 self.attempt_failed(&attempt, text);
                 self.discard(uid, &discard).await

@@ -89,7 +89,7 @@ impl ClaimRoom {
             return Ok(content);
         }
         self.sources.forget(source);
-        let path = self.source_path(source);
+        let path = Self::source_path(source);
         let found: Found<Value> = self.find(&path).await;
         let behind = match &found {
             Found::Object(object) => self.behind(source, object).await?,
@@ -148,7 +148,7 @@ impl ClaimRoom {
             SourceKind::Claim => CLONE_FINALIZER,
             SourceKind::Snapshot => SNAPSHOT_FINALIZER,
         };
-        let path = self.source_path(source);
+        let path = Self::source_path(source);
         for _ in 0..TRIES {
             let view = match self.sources.fresh(source) {
                 Some(view) => view.as_ref().clone(),
@@ -188,7 +188,7 @@ impl ClaimRoom {
         })
     }
 
-    fn source_path(&self, source: &DataSource) -> Path {
+    fn source_path(source: &DataSource) -> Path {
         let path = match source.kind {
             SourceKind::Claim => Path::core("persistentvolumeclaims"),
             SourceKind::Snapshot => Path::group(SNAPSHOT_GROUP, "v1", "volumesnapshots"),

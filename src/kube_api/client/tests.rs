@@ -12,6 +12,10 @@ fn kubeconfig(text: &str) -> (tempfile::Dir, ConnectOptions) {
     (dir, ConnectOptions { kubeconfig: Some(path), ..ConnectOptions::default() })
 }
 
+fn nobody() -> Arc<dyn ThrottleObserver> {
+    Arc::new(())
+}
+
 /// A directory that goes away with the test.
 mod tempfile {
     use std::path::{Path, PathBuf};
@@ -47,13 +51,13 @@ users: [{name: u, user: {token: t0ken}}]
 ";
 
 async fn failure(options: &ConnectOptions) -> String {
-    connect(options, Arc::new(())).await.map(|_| ()).unwrap_err().to_string()
+    connect(options, nobody()).await.map(|_| ()).unwrap_err().to_string()
 }
 
 #[tokio::test(flavor = "current_thread")]
 async fn kubeconfig_gives_server_and_namespace() {
     let (_dir, options) = kubeconfig(CONFIG);
-    let clients = connect(&options, Arc::new(())).await.unwrap();
+    let clients = connect(&options, nobody()).await.unwrap();
     assert_eq!(clients.main.default_namespace(), "storage");
 }
 
@@ -108,7 +112,7 @@ async fn request_carries_user_agent_and_token() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (_dir, mut options) = kubeconfig(CONFIG);
     options.master = Some(format!("{}/prefix", listener.local_addr().unwrap()));
-    let clients = connect(&options, Arc::new(())).await.unwrap();
+    let clients = connect(&options, nobody()).await.unwrap();
     let server = async {
         let (mut peer, _) = listener.accept().await.unwrap();
         let mut head = vec![0; 4096];
@@ -135,8 +139,7 @@ async fn each_class_of_traffic_has_its_own_bucket() {
             std::future::ready(Ok::<_, BoxError>(Response::new(Body::empty())))
         }
     });
-    let observer: Arc<dyn ThrottleObserver> = Arc::new(());
-    let clients = Clients::over(service, Rates::default(), &observer);
+    let clients = Clients::over(service, Rates::default(), &nobody());
     let call = |client: Client| async move { client.send(Request::get("/api").body(Body::empty()).unwrap()).await };
     let began = tokio::time::Instant::now();
     futures::future::join_all((0..10).map(|_| call(clients.main.clone()))).await;

@@ -12,7 +12,7 @@ pub fn on_create(resource: &Resource, object: &mut Value) {
     first_status(resource, object);
     match resource.plural {
         "persistentvolumeclaims" => legacy_source(object),
-        "namespaces" => namespace(object),
+        "namespaces" => set_field(object, "spec", Some(json!({"finalizers": ["kubernetes"]}))),
         _ => {}
     }
     on_update(resource, object);
@@ -24,6 +24,7 @@ pub fn on_update(resource: &Resource, object: &mut Value) {
         "persistentvolumeclaims" => {
             default(object, "spec", "volumeMode", json!("Filesystem"));
             both_sources(object);
+            drop_empty_texts(object, "/spec", &["volumeName"]);
             for path in
                 ["/spec/resources/requests", "/spec/resources/limits", "/status/capacity", "/status/allocatedResources"]
             {
@@ -34,6 +35,8 @@ pub fn on_update(resource: &Resource, object: &mut Value) {
             default(object, "spec", "volumeMode", json!("Filesystem"));
             default(object, "spec", "persistentVolumeReclaimPolicy", json!("Retain"));
             canonical(object, "/spec/capacity");
+            drop_empty_texts(object, "/spec", &["storageClassName"]);
+            drop_empty_texts(object, "/spec/csi", &["fsType"]);
         }
         "storageclasses" => {
             default(object, "", "reclaimPolicy", json!("Delete"));
@@ -44,6 +47,7 @@ pub fn on_update(resource: &Resource, object: &mut Value) {
             canonical_field(object, "capacity");
             canonical_field(object, "maximumVolumeSize");
         }
+        "namespaces" => namespace_label(object),
         "secrets" => secret(object),
         "configmaps" => drop_empty(object, "data"),
         "events" => {
@@ -89,6 +93,12 @@ fn drop_empty(object: &mut Value, key: &str) {
     if let Some(fields) = object.as_object_mut().filter(|_| empty) {
         fields.remove(key);
     }
+}
+
+/// Texts that a typed server does not store when empty.
+fn drop_empty_texts(object: &mut Value, path: &str, keys: &[&str]) {
+    let Some(fields) = object.pointer_mut(path).and_then(Value::as_object_mut) else { return };
+    fields.retain(|key, value| !(keys.contains(&key.as_str()) && value == ""));
 }
 
 fn canonical(object: &mut Value, path: &str) {
@@ -154,9 +164,8 @@ fn both_sources(object: &mut Value) {
     }
 }
 
-fn namespace(object: &mut Value) {
+fn namespace_label(object: &mut Value) {
     let name = object.pointer("/metadata/name").cloned().unwrap_or_default();
-    set_field(object, "spec", Some(json!({"finalizers": ["kubernetes"]})));
     if let Some(metadata) = part(object, "metadata") {
         let labels = metadata.entry("labels").or_insert_with(|| json!({}));
         if let Some(labels) = labels.as_object_mut() {

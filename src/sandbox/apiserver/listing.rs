@@ -109,7 +109,8 @@ pub fn parse_version(text: &str) -> Result<u64, Refusal> {
     })
 }
 
-fn too_large(asked: u64, now: u64) -> Refusal {
+/// 504 for a revision that does not exist yet.
+pub fn too_large(asked: u64, now: u64) -> Refusal {
     let mut refusal =
         Refusal::plain(Reason::Timeout, format!("Timeout: Too large resource version: {asked}, current: {now}"));
     let message = "Too large resource version".to_owned();

@@ -12,7 +12,7 @@
 
 use super::ApiServer;
 use super::faults::Call;
-use super::listing::{list_options_error, parse_version};
+use super::listing::{list_options_error, parse_version, too_large};
 use super::refusal::Refusal;
 use super::resources::Resource;
 use super::selectors::Selection;
@@ -124,6 +124,10 @@ impl Watch {
         let mut world = server.world();
         check_options(options, world.settings.watch_list)?;
         let asked = parse_version(&options.version)?;
+        let with_state = options.initial_events.unwrap_or(asked == 0);
+        if with_state && asked > world.store.revision() {
+            return Err(too_large(asked, world.store.revision()));
+        }
         let changes = world.store.subscribe(resource);
         let timeout =
             options.timeout.unwrap_or_else(|| SHORTEST_DEFAULT + world.random.duration_below(SHORTEST_DEFAULT));
@@ -143,7 +147,6 @@ impl Watch {
             changes,
             faults: server.faults().subscribe(),
         };
-        let with_state = options.initial_events.unwrap_or(asked == 0);
         if with_state {
             opened.show_state(&world.store, asked, options);
         } else if asked == 0 {

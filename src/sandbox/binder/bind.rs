@@ -160,7 +160,7 @@ fn take_capacity(status: &mut Map<String, Value>, volume: &Value) -> Result<(), 
             status.insert("capacity".to_owned(), json!({"storage": before_resize}));
         }
         None if shown.is_empty() || nanos(&shown) != nanos(size) => {
-            take(status, "capacity", volume.pointer("/spec/capacity"))
+            take(status, "capacity", volume.pointer("/spec/capacity"));
         }
         None => {}
     }

@@ -4,7 +4,8 @@ use super::bind::{bind, to_claim_phase};
 use super::migrated;
 use super::names::{BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE};
 use super::objects::{
-    annotation, claim_key, claim_uid, claims_of, class, has_class, is_terminated, key, name, owns, phase, text, uid,
+    annotation, child, claim_key, claim_uid, claims_of, class, has_class, is_terminated, key, name, owns, phase, text,
+    uid,
 };
 use super::plan::{Action, Plan, View, about_claim};
 use super::provision::{default_class, is_late_binding};
@@ -43,14 +44,12 @@ fn unbound(view: &View, claim: Value, plan: &mut Plan) {
 }
 
 fn without_volume(view: &View, mut claim: Value, late: bool, plan: &mut Plan) {
-    if !has_class(&claim) {
-        if let Some(class) = default_class(view) {
-            if let Some(spec) = claim.get_mut("spec").and_then(Value::as_object_mut) {
-                spec.insert("storageClassName".to_owned(), json!(class));
-            }
-            // The update wakes the claim again.
-            return plan.act(Action::WriteClaim(claim));
+    if let Some(class) = default_class(view).filter(|_| !has_class(&claim)) {
+        if let Some(spec) = child(&mut claim, "spec") {
+            spec.insert("storageClassName".to_owned(), json!(class));
         }
+        // The update wakes the claim again.
+        return plan.act(Action::WriteClaim(claim));
     }
     if late && annotation(&claim, SELECTED_NODE).is_none() {
         let (reason, message) = waits_for(view, &claim);

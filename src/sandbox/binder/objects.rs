@@ -61,12 +61,9 @@ pub fn annotate(object: &mut Value, key: &str, value: &str) -> bool {
     if annotation(object, key) == Some(value) {
         return false;
     }
-    if let Some(annotations) =
-        child(object, "metadata").map(|metadata| metadata.entry("annotations").or_insert(json!({})))
-    {
-        if let Some(annotations) = annotations.as_object_mut() {
-            annotations.insert(key.to_owned(), json!(value));
-        }
+    let annotations = child(object, "metadata").map(|metadata| metadata.entry("annotations").or_insert(json!({})));
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        annotations.insert(key.to_owned(), json!(value));
     }
     true
 }

@@ -10,10 +10,10 @@ use serde_json::Value;
 /// The Delete operation.
 pub fn delete(view: &View, volume: &str) -> Plan {
     let mut plan = Plan::default();
-    if let Some(volume) = view.volumes.get(volume) {
-        if let Some(reason) = no_deleter(volume) {
-            failed(&mut plan, volume, "VolumeFailedDelete", &reason);
-        }
+    if let Some(volume) = view.volumes.get(volume)
+        && let Some(reason) = no_deleter(volume)
+    {
+        failed(&mut plan, volume, "VolumeFailedDelete", &reason);
     }
     plan
 }

@@ -8,8 +8,7 @@ use super::claim::sync_claim;
 use super::objects::{child, claim_key, key, name, text, uid};
 use super::plan::{Action, Objects, Plan, View, about_claim};
 use super::{provision, reclaim, volume::sync_volume};
-use crate::sandbox::apiserver::refusal::Refusal;
-use crate::sandbox::direct::{Direct, Feed, Ground, News};
+use crate::sandbox::direct::{Direct, Feed, Ground, News, Refused};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -84,7 +83,9 @@ impl Binder {
     fn resync(&mut self) {
         let claims = self.view.claims.keys().cloned().map(Item::Claim);
         let items: Vec<Item> = claims.chain(self.view.volumes.keys().cloned().map(Item::Volume)).collect();
-        items.into_iter().for_each(|item| self.enqueue(item));
+        for item in items {
+            self.enqueue(item);
+        }
     }
 
     fn enqueue(&mut self, item: Item) {
@@ -174,7 +175,7 @@ impl Binder {
             match action {
                 Action::WriteVolume(object) => self.write(VOLUMES, Direct::write, object, &mut versions)?,
                 Action::WriteVolumeStatus(object) => {
-                    self.write(VOLUMES, Direct::write_status, object, &mut versions)?
+                    self.write(VOLUMES, Direct::write_status, object, &mut versions)?;
                 }
                 Action::WriteClaim(object) => self.write(CLAIMS, Direct::write, object, &mut versions)?,
                 Action::WriteClaimStatus(object) => self.write(CLAIMS, Direct::write_status, object, &mut versions)?,
@@ -191,7 +192,7 @@ impl Binder {
     fn write(
         &mut self,
         plural: &'static str,
-        write: fn(&Direct, &str, Value) -> Result<Value, Refusal>,
+        write: fn(&Direct, &str, Value) -> Result<Value, Refused>,
         mut object: Value,
         versions: &mut BTreeMap<(&'static str, String), Value>,
     ) -> Result<(), String> {

@@ -87,6 +87,11 @@ impl MockDriver {
         routes.routes()
     }
 
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.options.name
+    }
+
     /// Faults and the call log.
     pub fn script(&self) -> &Script {
         &self.script

@@ -4,11 +4,10 @@
 //! second, twice as late each time up to 30 s, so that a failing driver is not asked without pause.
 
 use super::{Step, next_step, waits_for_node};
-use crate::sandbox::apiserver::refusal::Refusal;
 use crate::sandbox::binder::names::SELECTED_NODE;
-use crate::sandbox::binder::objects::{annotate, key, name, uid};
+use crate::sandbox::binder::objects::{annotate, key, name, text, uid};
 use crate::sandbox::binder::plan::{Objects, reference};
-use crate::sandbox::direct::{Direct, Feed, Ground};
+use crate::sandbox::direct::{Direct, Feed, Ground, Refused};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -107,7 +106,7 @@ impl Scheduler {
         next
     }
 
-    fn place(&self, pod: &Value) -> Result<(), Refusal> {
+    fn place(&self, pod: &Value) -> Result<(), Refused> {
         let mut placed = pod.clone();
         if let Some(spec) = placed.get_mut("spec").and_then(Value::as_object_mut) {
             spec.insert("nodeName".to_owned(), json!(self.settings.node));
@@ -118,10 +117,21 @@ impl Scheduler {
         Ok(())
     }
 
-    fn set_running(&self, pod: &Value) -> Result<(), Refusal> {
+    fn set_running(&self, pod: &Value) -> Result<(), Refused> {
         let mut running = pod.clone();
+        let containers = pod.pointer("/spec/containers").and_then(Value::as_array);
+        let statuses = containers.into_iter().flatten().map(|container| {
+            json!({
+                "name": text(container, "/name"), "image": text(container, "/image"), "imageID": "",
+                "ready": true, "started": true, "restartCount": 0, "state": {"running": {}},
+            })
+        });
+        let status = json!({
+            "phase": "Running", "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": statuses.collect::<Vec<_>>(),
+        });
         if let Some(object) = running.as_object_mut() {
-            object.insert("status".to_owned(), json!({"phase": "Running"}));
+            object.insert("status".to_owned(), status);
         }
         self.direct.write_status(PODS, running).map(drop)
     }

@@ -1,7 +1,6 @@
 //! Strategic merge patch.
 //!
-//! Promises: maps merge; lists merge by the key of [`super::keys`]; the directives `$patch` (`delete`, `replace`,
-//! `merge`), `$deleteFromPrimitiveList/<list>`, `$setElementOrder/<list>` and `$retainKeys` work as on the real
+//! Promises: maps merge; lists merge by the key of [`super::keys`]; the directives `$patch` (`delete`, `replace`), `$deleteFromPrimitiveList/<list>`, `$setElementOrder/<list>` and `$retainKeys` work as on the real
 //! server; no directive is ever stored.
 
 use super::keys::{ListRule, list_rule};
@@ -20,8 +19,8 @@ fn merge_map<'p>(plural: &str, path: &mut Vec<&'p str>, old: &Value, change: &'p
     let Value::Object(changes) = change else { return Ok(change.clone()) };
     let mut fields = match (old, changes.get("$patch").and_then(Value::as_str)) {
         (_, Some("delete")) => return Ok(Value::Object(Map::new())),
-        (_, Some("replace")) => return Ok(without_directives(change)),
-        (_, Some(other)) if other != "merge" => return Err(format!("\"{other}\" is not a $patch directive")),
+        (_, Some("replace")) => return Ok(plain_map(changes)),
+        (_, Some(other)) => return Err(format!("\"{other}\" is not a $patch directive")),
         (Value::Object(fields), _) => fields.clone(),
         _ => Map::new(),
     };
@@ -53,33 +52,36 @@ fn merge_field<'p>(
     fields: &mut Map<String, Value>,
     (key, change): (&'p str, &'p Value),
 ) -> Result<(), String> {
-    let merged = match change {
-        Value::Null => {
-            fields.remove(key);
-            return Ok(());
-        }
-        Value::Object(_) => {
+    let merged = match (fields.get(key), change) {
+        (Some(held @ Value::Object(_)), Value::Object(_)) => {
             path.push(key);
-            let merged = merge_map(plural, path, fields.get(key).unwrap_or(&Value::Null), change);
+            let merged = merge_map(plural, path, held, change);
             path.pop();
-            merged?
+            Some(merged?)
         }
-        Value::Array(items) => {
-            let held = fields.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+        (Some(Value::Array(held)), Value::Array(items)) => {
+            let held = held.clone();
             match list_rule(plural, path, key) {
-                ListRule::Replace => Value::Array(items.iter().map(without_directives).collect()),
-                ListRule::Set => Value::Array(settle_order(union(held.clone(), items), items, &held, ListRule::Set)),
+                ListRule::Replace => without_directives(change),
+                ListRule::Set => {
+                    let both = union(held.clone(), items);
+                    Some(Value::Array(settle_order(both, items, &held, ListRule::Set)))
+                }
                 ListRule::ByKey(merge_key) => {
                     path.extend([key, "*"]);
                     let merged = merge_list(plural, path, held.clone(), (items, merge_key));
                     path.truncate(path.len().saturating_sub(2));
-                    Value::Array(settle_order(merged?, items, &held, ListRule::ByKey(merge_key)))
+                    Some(Value::Array(settle_order(merged?, items, &held, ListRule::ByKey(merge_key))))
                 }
             }
         }
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => change.clone(),
+        // Nothing to merge with: the patch's value is taken, but a map that is itself an order to the server is not.
+        _ => without_directives(change),
     };
-    fields.insert(key.to_owned(), merged);
+    match merged {
+        Some(merged) => fields.insert(key.to_owned(), merged),
+        None => fields.remove(key),
+    };
     Ok(())
 }
 
@@ -93,7 +95,7 @@ fn merge_list<'p>(
     let directive = |item: &Value| item.get("$patch").and_then(Value::as_str).map(str::to_owned);
     if changes.iter().any(|item| directive(item).as_deref() == Some("replace")) {
         let kept = changes.iter().filter(|item| directive(item).is_none());
-        return Ok(kept.map(without_directives).collect());
+        return Ok(kept.filter_map(without_directives).collect());
     }
     for change in changes {
         let Some(wanted) = change.get(merge_key) else {
@@ -102,7 +104,7 @@ fn merge_list<'p>(
         let at = held.iter().position(|item| item.get(merge_key) == Some(wanted));
         match (at, directive(change).as_deref()) {
             (_, Some("delete")) => held.retain(|item| item.get(merge_key) != Some(wanted)),
-            (_, Some(other)) if other != "merge" => return Err(format!("\"{other}\" is not a $patch directive")),
+            (_, Some(other)) => return Err(format!("\"{other}\" is not a $patch directive")),
             (Some(at), _) => {
                 if let Some(item) = held.get_mut(at) {
                     *item = merge_map(plural, path, item, change)?;
@@ -154,17 +156,18 @@ fn settle_order(merged: Vec<Value>, patch: &[Value], server: &[Value], rule: Lis
     settled
 }
 
-/// What a patch stores where there was nothing to merge with.
-fn without_directives(value: &Value) -> Value {
+/// What a patch stores where there is nothing to merge with; nothing for null and for a map with a `$patch` order.
+fn without_directives(value: &Value) -> Option<Value> {
     match value {
-        Value::Object(fields) => Value::Object(
-            fields
-                .iter()
-                .filter(|(key, field)| !key.starts_with('$') && !field.is_null())
-                .map(|(key, field)| (key.clone(), without_directives(field)))
-                .collect(),
-        ),
-        Value::Array(items) => Value::Array(items.iter().map(without_directives).collect()),
-        other => other.clone(),
+        Value::Null => None,
+        Value::Object(fields) if fields.contains_key("$patch") => None,
+        Value::Object(fields) => Some(plain_map(fields)),
+        Value::Array(items) => Some(Value::Array(items.iter().filter_map(without_directives).collect())),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => Some(value.clone()),
     }
+}
+
+fn plain_map(fields: &Map<String, Value>) -> Value {
+    let plain = fields.iter().filter(|(key, _)| !key.starts_with('$'));
+    Value::Object(plain.filter_map(|(key, field)| Some((key.clone(), without_directives(field)?))).collect())
 }

@@ -79,6 +79,16 @@ fn map_is_replaced_on_demand() {
 }
 
 #[test]
+fn order_to_the_server_is_not_stored_where_there_is_nothing_to_merge_with() {
+    let patch =
+        json!({"metadata": {"labels": {"$patch": "replace", "a": "b"}}, "spec": {"$retainKeys": ["c"], "c": 1}});
+    assert_eq!(
+        strategic("pods", &json!({"metadata": {"name": "p"}}), &patch),
+        json!({"metadata": {"name": "p"}, "spec": {"c": 1}})
+    );
+}
+
+#[test]
 fn retained_keys_drop_the_others() {
     let old = json!({"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {}}}});
     let patch = json!({"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}});
@@ -88,8 +98,9 @@ fn retained_keys_drop_the_others() {
 #[test]
 fn list_item_without_its_key_is_refused() {
     let patch = json!({"metadata": {"ownerReferences": [{"name": "x"}]}});
+    let old = json!({"metadata": {"ownerReferences": [{"uid": "1"}]}});
     let secrets = by_plural("secrets").expect("served");
-    assert_eq!(apply(PatchKind::Strategic, secrets, &json!({}), &patch).map_err(|it| it.code()), Err(500));
+    assert_eq!(apply(PatchKind::Strategic, secrets, &old, &patch).map_err(|it| it.code()), Err(500));
 }
 
 #[test]

@@ -147,9 +147,7 @@ pub fn driver(new: &Value, old: Option<&Value>, findings: &mut Findings) {
 pub fn attachment(new: &Value, old: Option<&Value>, findings: &mut Findings) {
     let spec = new.get("spec").cloned().unwrap_or_default();
     check_driver_name("spec.attacher", text(&spec, "attacher"), findings);
-    if text(&spec, "nodeName").is_empty() {
-        findings.required("spec.nodeName", "");
-    }
+    findings.syntax("spec.nodeName", text(&spec, "nodeName"), syntax::subdomain(text(&spec, "nodeName")));
     let source = |key: &str| spec.get("source").is_some_and(|source| source.get(key).is_some());
     match (source("persistentVolumeName"), source("inlineVolumeSpec")) {
         (false, false) => {

@@ -1,0 +1,163 @@
+//! The simulated world: API server, driver, binder, protection and any number of sidecars on one paused clock.
+//!
+//! Nothing here touches a socket, a thread or the machine's clock, so a day passes in seconds and a seed tells the whole
+//! story. It must live on a current-thread runtime with paused time.
+//!
+//! - this file: [`World`];
+//! - [`seat`]: a running sidecar, which can be stopped or killed; [`cable`]: the points at which that can happen;
+//! - [`socket`]: the driver's end of the connection; what the driver itself does wrong is scripted on [`World::driver`],
+//!   what the API server does wrong on [`World::server`];
+//! - [`calls`] and [`trace`]: what happened; [`check`]: what must hold in the end;
+//! - [`objects`]: claims, classes and the like.
+
+pub mod cable;
+pub mod calls;
+pub mod check;
+pub mod objects;
+pub mod seat;
+pub mod socket;
+pub mod trace;
+mod wires;
+
+use super::apiserver::ApiServer;
+use super::direct::Ground;
+use super::driver::{DriverOptions, MockDriver};
+use super::{binder, protection};
+use crate::app::embedded::Sidecar;
+use crate::clock::Clock;
+use crate::random::Random;
+use cable::{Cable, Incident};
+use calls::Calls;
+use k8s_openapi::jiff::Timestamp;
+use seat::{Parts, Running};
+use serde_json::Value;
+use socket::{DriverEnd, Socket};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use trace::Trace;
+
+/// When every simulated world begins, in seconds since 1970.
+const BEGINNING: i64 = 1_800_000_000;
+/// Pause between two looks of [`World::until`].
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How a world is made.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The driver.
+    pub driver: DriverOptions,
+    /// Flags of the sidecars, besides the address of the driver.
+    pub flags: Vec<String>,
+}
+
+/// The world.
+pub struct World {
+    /// The API server, its objects and its faults.
+    pub server: ApiServer,
+    /// The driver, its volumes and its faults.
+    pub driver: MockDriver,
+    /// The driver's end of all connections.
+    pub socket: DriverEnd,
+    /// What happened.
+    pub trace: Trace,
+    /// All driver calls.
+    pub calls: Calls,
+    /// Randomness for whoever plays in this world.
+    pub random: Random,
+    clock: Clock,
+    sidecar: Sidecar,
+    started: AtomicU64,
+    stop: CancellationToken,
+    _tasks: JoinSet<()>,
+}
+
+impl World {
+    /// A world without sidecars and objects.
+    ///
+    /// # Panics
+    /// If the flags are refused: a mistake of the test.
+    pub fn new(options: Options) -> Self {
+        let beginning = Timestamp::from_second(BEGINNING).unwrap_or(Timestamp::UNIX_EPOCH);
+        let (clock, random) = (Clock::simulated(beginning), Random::seeded(options.seed));
+        let server = ApiServer::new(clock.clone(), Random::seeded(random.below(u64::MAX)));
+        let own = Random::seeded(random.below(u64::MAX));
+        let ground = Ground { server: server.clone(), clock: clock.clone(), random: own };
+        let stop = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(binder::worker::run(ground.clone(), stop.clone()));
+        tasks.spawn(protection::worker::run(ground, stop.clone()));
+        let mut arguments = vec!["csi-provisioner".to_owned(), "--csi-address=/simulated".to_owned()];
+        arguments.extend(options.flags);
+        let sidecar = match Sidecar::new(&arguments) {
+            Ok(sidecar) => sidecar,
+            Err(ended) => panic!("the flags of the simulated sidecar are refused: {ended}"),
+        };
+        Self {
+            server,
+            driver: MockDriver::new(options.driver),
+            socket: DriverEnd::default(),
+            trace: Trace::begin(),
+            calls: Calls::begin(),
+            random,
+            clock,
+            sidecar,
+            started: AtomicU64::new(0),
+            stop,
+            _tasks: tasks,
+        }
+    }
+
+    /// Starts a sidecar.
+    pub fn start(&self) -> Running {
+        self.start_with(Vec::new())
+    }
+
+    /// Starts a sidecar that meets these incidents.
+    pub fn start_with(&self, incidents: Vec<Incident>) -> Running {
+        let who = format!("sidecar-{}", self.started.fetch_add(1, Ordering::Relaxed) + 1);
+        let parts = Parts {
+            cable: Cable::new(&who, &self.trace, &self.calls, incidents),
+            socket: Socket::to(&self.socket),
+            server: self.server.service(),
+            driver: self.driver.routes(),
+            clock: self.clock.clone(),
+            random: Random::seeded(self.random.below(u64::MAX)),
+        };
+        Running::start(self.sidecar.clone(), parts)
+    }
+
+    /// Waits until `holds`; false if that takes longer than `limit`.
+    pub async fn until(&self, limit: Duration, mut holds: impl FnMut(&Self) -> bool) -> bool {
+        let end = Instant::now() + limit;
+        loop {
+            if holds(self) {
+                return true;
+            }
+            if Instant::now() >= end {
+                return false;
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// All objects of a kind.
+    pub fn all(&self, plural: &str) -> Vec<Value> {
+        self.server.list(plural, "").unwrap_or_default()
+    }
+
+    /// How many volumes the backend holds.
+    pub fn volumes_in_backend(&self) -> usize {
+        self.driver.backend().volumes().len()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}

@@ -1,0 +1,116 @@
+//! The driver's socket: it can be away for a while, and break under calls, while the storage behind goes on.
+
+use super::cable::Side;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// Breaks the connection of the next calls that match.
+#[derive(Clone, Debug)]
+pub struct Break {
+    /// Method without its service.
+    pub method: &'static str,
+    /// Only calls whose subject contains this; empty = all.
+    pub subject: String,
+    /// How many calls it hits.
+    pub times: u32,
+    /// Whether the driver hears of them.
+    pub side: Side,
+}
+
+/// The driver's end, shared by all sidecars.
+#[derive(Clone, Default)]
+pub struct DriverEnd(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    deaths: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct State {
+    away_until: Option<Instant>,
+    breaks: Vec<Break>,
+}
+
+impl DriverEnd {
+    /// The driver dies: calls under way break, and for `away` nobody answers. What was begun goes on behind it.
+    pub fn restart(&self, away: Duration) {
+        self.state().away_until = Some(Instant::now() + away);
+        self.0.deaths.send_modify(|deaths| *deaths += 1);
+    }
+
+    /// Breaks connections.
+    pub fn break_next(&self, what: Break) {
+        self.state().breaks.push(what);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One sidecar's connection.
+#[derive(Clone)]
+pub(super) struct Socket {
+    end: DriverEnd,
+    own: Arc<Own>,
+}
+
+struct Own {
+    broken: Mutex<bool>,
+    losses: watch::Sender<u64>,
+}
+
+impl Socket {
+    pub(super) fn to(end: &DriverEnd) -> Self {
+        Self { end: end.clone(), own: Arc::new(Own { broken: Mutex::new(false), losses: watch::Sender::new(0) }) }
+    }
+
+    /// Counts connections that were lost and made again.
+    pub(super) fn losses(&self) -> watch::Receiver<u64> {
+        self.own.losses.subscribe()
+    }
+
+    /// How this call is cut, if it is; uses up a matching break.
+    pub(super) fn cuts(&self, method: &str, subject: &str) -> Option<Side> {
+        let mut state = self.end.state();
+        let hit = state
+            .breaks
+            .iter_mut()
+            .find(|one| one.times > 0 && one.method == method && subject.contains(&one.subject))?;
+        hit.times -= 1;
+        Some(hit.side)
+    }
+
+    /// Whether somebody answers. The first success after a loss is counted.
+    pub(super) fn dial(&self) -> bool {
+        if self.end.state().away_until.is_some_and(|until| Instant::now() < until) {
+            return false;
+        }
+        let was_broken = std::mem::take(&mut *self.own.broken.lock().unwrap_or_else(PoisonError::into_inner));
+        if was_broken {
+            self.own.losses.send_modify(|losses| *losses += 1);
+        }
+        true
+    }
+
+    /// The connection is gone.
+    pub(super) fn broke(&self) {
+        *self.own.broken.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+
+    /// The outcome, unless the driver dies first.
+    pub(super) async fn connected<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut deaths = self.end.0.deaths.subscribe();
+        tokio::select! {
+            biased;
+            outcome = work => Some(outcome),
+            // The sender lives in what this holds.
+            _died = deaths.changed() => None,
+        }
+    }
+}
