@@ -26,5 +26,6 @@ pub mod random;
 pub mod report;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
+pub mod signal;
 pub mod topology;
 pub mod volume;

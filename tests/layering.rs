@@ -25,14 +25,14 @@ fn allowed(room: &str) -> (&'static [&'static str], &'static [&'static str]) {
         // The secret templates of a class are one rule for both rooms.
         "volume" => (&["model", "claim"], &["model", "claim", "csi", "kube_api", "report", "clock", "random"]),
         "topology" | "protection" | "migration" | "capacity" => (&["model"], ACTING),
-        "model" => (&[], &[]),
-        "csi" => (&["model", "random", "clock"], &["model", "random", "clock"]),
+        "model" => (&["signal"], &["signal"]),
+        "csi" => (&["model", "random", "clock", "signal"], &["model", "random", "clock", "signal"]),
         "kube_api" => (&["model", "clock", "random", "report"], &["model", "clock", "random", "report"]),
         "report" => (&["clock", "kube_api", "csi", "flags"], &["clock", "kube_api", "csi", "flags"]),
         "flags" => (&["model", "report"], &["model", "report"]),
-        "clock" | "random" => (&[], &[]),
+        "clock" | "random" | "signal" => (&[], &[]),
         // The sandbox judges the sidecar, so it shares only wire types with it; it may start the whole of it.
-        "sandbox" => (&["csi", "clock", "random", "app"], &["csi", "clock", "random", "app"]),
+        "sandbox" => (&["csi", "clock", "random", "signal", "app"], &["csi", "clock", "random", "signal", "app"]),
         _ => (&["*"], &["*"]),
     }
 }

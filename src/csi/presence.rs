@@ -3,21 +3,21 @@
 //! Promise: from the moment a connection is lost, nothing is asked about volumes until who is there now has been asked
 //! for its name ([`Presence::introduced`]). Otherwise a stranger would make or delete the volumes of our driver.
 
-use std::sync::Arc;
+use crate::signal::Signal;
 use tokio::sync::watch;
 
 /// Shared by all clones of the calls and whoever asks for the name.
 #[derive(Clone, Debug)]
 pub struct Presence {
     losses: watch::Receiver<u64>,
-    answered_for: Arc<watch::Sender<u64>>,
+    answered_for: Signal<u64>,
 }
 
 impl Presence {
     /// `losses` counts lost connections ([`super::channel::Connection`]). Who is there now counts as known.
     pub fn new(losses: watch::Receiver<u64>) -> Self {
-        let (answered_for, _) = watch::channel(*losses.borrow());
-        Self { losses, answered_for: Arc::new(answered_for) }
+        let answered_for = Signal::new(*losses.borrow());
+        Self { losses, answered_for }
     }
 
     /// For a transport that cannot be lost.
@@ -32,14 +32,12 @@ impl Presence {
 
     /// Who answers after that many losses is the driver that we serve.
     pub fn introduced(&self, losses: u64) {
-        self.answered_for.send_replace(losses);
+        self.answered_for.set(losses);
     }
 
     /// Waits until who is there is known.
     pub(super) async fn known(&self) {
-        let mut answered_for = self.answered_for.subscribe();
-        // Fails only when there is no sender any more, and we hold one.
-        answered_for.wait_for(|answered_for| *answered_for == self.losses()).await.ok();
+        self.answered_for.subscribe().wait_for(|answered_for| *answered_for == self.losses()).await;
     }
 }
 

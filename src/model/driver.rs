@@ -1,7 +1,7 @@
 //! What the driver is and can do, as asked at start and after every reconnection.
 
+use crate::signal::Signal;
 use std::sync::Arc;
-use tokio::sync::watch;
 
 /// Name and capabilities of the driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,30 +47,26 @@ impl Driver {
 
 /// The driver as last asked: capabilities may change when it restarts, the name never within a process.
 #[derive(Clone, Debug)]
-pub struct DriverCell(Arc<watch::Sender<Arc<Driver>>>);
+pub struct DriverCell(Signal<Arc<Driver>>);
 
 impl DriverCell {
     /// Starts with what the driver said first.
     pub fn new(driver: Driver) -> Self {
-        Self(Arc::new(watch::Sender::new(Arc::new(driver))))
+        Self(Signal::new(Arc::new(driver)))
     }
 
     /// What the driver said last.
     pub fn get(&self) -> Arc<Driver> {
-        Arc::clone(&self.0.borrow())
+        self.0.get()
     }
 
     /// Replaces it after a reconnection.
     pub fn set(&self, driver: Driver) {
-        self.0.send_replace(Arc::new(driver));
+        self.0.set(Arc::new(driver));
     }
 
     /// Resolves once the driver has what `wanted` asks for; for ever pending if it never does.
     pub async fn until(&self, wanted: impl Fn(Capabilities) -> bool) {
-        let mut changes = self.0.subscribe();
-        // An error is impossible: this value keeps the sender alive.
-        if changes.wait_for(|driver| wanted(driver.can)).await.is_err() {
-            std::future::pending::<()>().await;
-        }
+        self.0.subscribe().wait_for(|driver| wanted(driver.can)).await;
     }
 }

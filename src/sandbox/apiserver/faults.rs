@@ -8,9 +8,9 @@
 //! Promises: deterministic, except for the drawn share of dropped events, which comes from the handed-in source.
 
 use crate::random::Random;
+use crate::signal::{Listener, Signal};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::watch;
 
 /// Which requests a rule is about; what is not set matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -176,14 +176,14 @@ pub struct Plan {
 #[derive(Clone, Debug)]
 pub struct Faults {
     state: Arc<Mutex<State>>,
-    changed: Arc<watch::Sender<u64>>,
+    changed: Signal<u64>,
     random: Random,
 }
 
 impl Faults {
     /// A switchboard without rules.
     pub fn new(random: Random) -> Self {
-        Self { state: Arc::default(), changed: Arc::new(watch::Sender::new(0)), random }
+        Self { state: Arc::default(), changed: Signal::new(0), random }
     }
 
     /// Adds a rule that hits every matching request until it is removed.
@@ -266,7 +266,7 @@ impl Faults {
     }
 
     /// Wakes whenever rules change.
-    pub fn subscribe(&self) -> watch::Receiver<u64> {
+    pub fn subscribe(&self) -> Listener<u64> {
         self.changed.subscribe()
     }
 
@@ -281,7 +281,7 @@ impl Faults {
     }
 
     fn tell(&self) {
-        self.changed.send_modify(|count| *count += 1);
+        self.changed.change(|count| *count += 1);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

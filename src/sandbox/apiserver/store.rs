@@ -8,11 +8,11 @@
 //! Knows nothing of rules: what may be written is decided before [`Store::put`].
 
 use super::resources::Resource;
+use crate::signal::{Listener, Signal};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use tokio::sync::watch;
 
 /// Where an object lives inside its kind; cluster-scoped kinds have an empty namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,7 +61,7 @@ struct Collection {
     objects: Objects,
     changes: VecDeque<Change>,
     floor: u64,
-    wake: watch::Sender<u64>,
+    wake: Signal<u64>,
 }
 
 /// All objects of all kinds.
@@ -145,7 +145,7 @@ impl Store {
     }
 
     /// Wakes whoever watches the kind; the value is the revision of its last change.
-    pub fn subscribe(&mut self, resource: &'static Resource) -> watch::Receiver<u64> {
+    pub fn subscribe(&mut self, resource: &'static Resource) -> Listener<u64> {
         self.collection(resource).wake.subscribe()
     }
 
@@ -181,7 +181,7 @@ impl Store {
             objects: Objects::new(),
             changes: VecDeque::new(),
             floor: 0,
-            wake: watch::Sender::new(0),
+            wake: Signal::new(0),
         })
     }
 }
@@ -191,7 +191,7 @@ impl Collection {
         let revision = change.revision;
         self.changes.push_back(change);
         self.trim(history);
-        self.wake.send_replace(revision);
+        self.wake.set(revision);
     }
 
     fn trim(&mut self, history: usize) {

@@ -18,11 +18,11 @@ use super::resources::Resource;
 use super::selectors::Selection;
 use super::store::{Change, Store};
 use super::world::set_meta;
+use crate::signal::Listener;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
@@ -108,8 +108,8 @@ pub struct Watch {
     end_at: Instant,
     cut_mark: u64,
     ended: Option<End>,
-    changes: watch::Receiver<u64>,
-    faults: watch::Receiver<u64>,
+    changes: Listener<u64>,
+    faults: Listener<u64>,
 }
 
 impl Watch {
@@ -249,9 +249,8 @@ impl Watch {
         let bookmark_at = if self.bookmarks && !frozen { self.bookmark_at } else { self.end_at };
         tokio::select! {
             biased;
-            // Both senders live in the server that this watch holds, so neither channel can close.
-            _changed = self.faults.changed() => {}
-            _changed = self.changes.changed(), if !frozen => {}
+            () = self.faults.changed() => {}
+            () = self.changes.changed(), if !frozen => {}
             () = tokio::time::sleep_until(self.end_at) => self.ended = Some(End::Orderly),
             () = tokio::time::sleep_until(bookmark_at) => self.send_bookmark(),
         }

@@ -1,6 +1,9 @@
 //! Faults on demand, and a log of every call.
+//!
+//! A slow call holds its subject: another one about it is answered Aborted meanwhile, as the interface advises
+//! (csi-rules.md 3). So a driver that is late never contradicts itself.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -75,6 +78,8 @@ struct Inner {
     stepped: watch::Sender<usize>,
     in_flight: u32,
     most_in_flight: u32,
+    /// What slow calls hold: method and subject.
+    held: BTreeSet<(&'static str, String)>,
 }
 
 impl Script {
@@ -121,8 +126,10 @@ impl Script {
 
     /// Logs the call and runs it through the first matching rule.
     pub(super) async fn around<T>(&self, call: Call, act: impl FnOnce() -> Result<T, Status>) -> Result<T, Status> {
+        let held = (call.method, call.subject.clone());
         let (number, fault) = self.arrives(call);
-        let _leaves = Leaves(self.clone());
+        let holds = matches!(fault, Some(Fault::Slow(_))).then_some(held);
+        let _leaves = Leaves(self.clone(), holds);
         let answer = Self::act_out(fault, act).await;
         self.lock().step(number, Some(answer.as_ref().map_or_else(Status::code, |_| Code::Ok)));
         answer
@@ -149,18 +156,18 @@ impl Script {
         let mut inner = self.lock();
         inner.in_flight += 1;
         inner.most_in_flight = inner.most_in_flight.max(inner.in_flight);
-        let hit = inner
-            .rules
-            .iter()
-            .position(|rule| rule.times > 0 && rule.method == call.method && call.subject.contains(&rule.subject));
+        let key = (call.method, call.subject.clone());
         let number = inner.calls.len();
+        let fault = if inner.held.contains(&key) {
+            Some(Fault::FailBefore(Code::Aborted.into(), format!("another call about {} is running", key.1)))
+        } else {
+            inner.hit(&call)
+        };
+        if matches!(fault, Some(Fault::Slow(_))) {
+            inner.held.insert(key);
+        }
         inner.calls.push(call);
         inner.step(number, None);
-        let rule = hit.and_then(|hit| inner.rules.get_mut(hit));
-        let fault = rule.map(|rule| {
-            rule.times -= 1;
-            rule.fault.clone()
-        });
         (number, fault)
     }
 
@@ -170,6 +177,15 @@ impl Script {
 }
 
 impl Inner {
+    /// The fault of the first rule that matches; uses it up by one.
+    fn hit(&mut self, call: &Call) -> Option<Fault> {
+        let matches =
+            |rule: &&mut Rule| rule.times > 0 && rule.method == call.method && call.subject.contains(&rule.subject);
+        let rule = self.rules.iter_mut().find(matches)?;
+        rule.times -= 1;
+        Some(rule.fault.clone())
+    }
+
     fn step(&mut self, number: usize, code: Option<Code>) {
         self.steps.push((number, code));
         self.stepped.send_replace(self.steps.len());
@@ -177,11 +193,14 @@ impl Inner {
 }
 
 /// Counts a call out when it ends, also when it is dropped.
-struct Leaves(Script);
+struct Leaves(Script, Option<(&'static str, String)>);
 
 impl Drop for Leaves {
     fn drop(&mut self) {
         let mut inner = self.0.lock();
         inner.in_flight = inner.in_flight.saturating_sub(1);
+        if let Some(held) = &self.1 {
+            inner.held.remove(held);
+        }
     }
 }

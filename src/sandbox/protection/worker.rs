@@ -1,10 +1,11 @@
 //! Gives and takes the protection finalizers, in the process of the API server.
 //!
-//! It looks at every claim and volume after each change: a sandbox has few, and what is looked at cannot be missed.
+//! It looks at what changed, and at everything after a change of a pod or a refused write: a pod says nothing about
+//! which claims it used before.
 
 use super::{finalizers_of_claim, finalizers_of_volume};
 use crate::sandbox::binder::objects::set_finalizers;
-use crate::sandbox::direct::{Direct, Feed, Ground};
+use crate::sandbox::direct::{Direct, Feed, Ground, News};
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -20,10 +21,11 @@ const RETRY: Duration = Duration::from_millis(20);
 pub async fn run(ground: Ground, stop: CancellationToken) {
     let mut feed = Feed::new(&ground.server, &[CLAIMS, VOLUMES, PODS]);
     let direct = Direct::new(&ground, "storage-protection");
+    let mut refused = false;
     loop {
         // What happens during the turn is news for the next one.
-        let _seen = feed.news();
-        let refused = !turn(&direct);
+        let news = feed.news();
+        refused = !if refused || news.iter().any(about_pods) { all(&direct) } else { turn(&direct, &news) };
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
@@ -33,19 +35,39 @@ pub async fn run(ground: Ground, stop: CancellationToken) {
     }
 }
 
-/// Looks at everything once; false if a write was refused.
-fn turn(direct: &Direct) -> bool {
+fn about_pods(news: &News) -> bool {
+    matches!(news, News::Changed(PODS, _) | News::Gone(PODS, _))
+}
+
+/// Looks at everything; false if a write was refused.
+fn all(direct: &Direct) -> bool {
     let pods = direct.list(PODS);
-    let mut all_written = true;
-    for claim in direct.list(CLAIMS) {
-        let wanted = finalizers_of_claim(&claim, &pods);
-        all_written &= write(direct, CLAIMS, claim, wanted);
-    }
-    for volume in direct.list(VOLUMES) {
-        let wanted = finalizers_of_volume(&volume);
-        all_written &= write(direct, VOLUMES, volume, wanted);
-    }
-    all_written
+    let claims = direct.list(CLAIMS).into_iter().map(|claim| write_claim(direct, claim, &pods));
+    let volumes = direct.list(VOLUMES).into_iter().map(|volume| write_volume(direct, volume));
+    claims.chain(volumes).fold(true, |all, written| all && written)
+}
+
+/// Looks at what changed; false if a write was refused.
+fn turn(direct: &Direct, news: &[News]) -> bool {
+    let pods = direct.list(PODS);
+    news.iter().fold(true, |all, news| {
+        let written = match news {
+            News::Changed(CLAIMS, claim) => write_claim(direct, claim.as_ref().clone(), &pods),
+            News::Changed(VOLUMES, volume) => write_volume(direct, volume.as_ref().clone()),
+            News::Changed(..) | News::Gone(..) | News::Relisted(_) => true,
+        };
+        all && written
+    })
+}
+
+fn write_claim(direct: &Direct, claim: Value, pods: &[Value]) -> bool {
+    let wanted = finalizers_of_claim(&claim, pods);
+    write(direct, CLAIMS, claim, wanted)
+}
+
+fn write_volume(direct: &Direct, volume: Value) -> bool {
+    let wanted = finalizers_of_volume(&volume);
+    write(direct, VOLUMES, volume, wanted)
 }
 
 fn write(direct: &Direct, plural: &str, mut object: Value, wanted: Option<Vec<String>>) -> bool {

@@ -7,11 +7,12 @@
 //! - [`seat`]: a running sidecar, which can be stopped or killed; [`cable`]: the points at which that can happen;
 //! - [`socket`]: the driver's end of the connection; what the driver itself does wrong is scripted on [`World::driver`],
 //!   what the API server does wrong on [`World::server`];
-//! - [`calls`] and [`trace`]: what happened; [`check`]: what must hold in the end;
+//! - [`chaos`]: drawn troubles; [`calls`] and [`trace`]: what happened; [`check`]: what must hold in the end;
 //! - [`objects`]: claims, classes and the like.
 
 pub mod cable;
 pub mod calls;
+pub mod chaos;
 pub mod check;
 pub mod objects;
 pub mod seat;

@@ -1,6 +1,7 @@
 //! The driver's socket: it can be away for a while, and break under calls, while the storage behind goes on.
 
 use super::cable::Side;
+use crate::signal::Signal;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,7 +28,16 @@ pub struct DriverEnd(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    deaths: watch::Sender<u64>,
+    deaths: Deaths,
+}
+
+/// How often the driver died.
+struct Deaths(Signal<u64>);
+
+impl Default for Deaths {
+    fn default() -> Self {
+        Self(Signal::new(0))
+    }
 }
 
 #[derive(Default)]
@@ -40,12 +50,17 @@ impl DriverEnd {
     /// The driver dies: calls under way break, and for `away` nobody answers. What was begun goes on behind it.
     pub fn restart(&self, away: Duration) {
         self.state().away_until = Some(Instant::now() + away);
-        self.0.deaths.send_modify(|deaths| *deaths += 1);
+        self.0.deaths.0.change(|deaths| *deaths += 1);
     }
 
     /// Breaks connections.
     pub fn break_next(&self, what: Break) {
         self.state().breaks.push(what);
+    }
+
+    /// Takes back every break that has not happened yet; a driver that is away comes back when it was to.
+    pub fn clear(&self) {
+        self.state().breaks.clear();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -105,12 +120,11 @@ impl Socket {
 
     /// The outcome, unless the driver dies first.
     pub(super) async fn connected<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let mut deaths = self.end.0.deaths.subscribe();
+        let mut deaths = self.end.0.deaths.0.subscribe();
         tokio::select! {
             biased;
             outcome = work => Some(outcome),
-            // The sender lives in what this holds.
-            _died = deaths.changed() => None,
+            () = deaths.changed() => None,
         }
     }
 }
