@@ -3,7 +3,7 @@
 //! Promises:
 //! - a volume object that is Bound and as it should be costs nothing;
 //! - storage whose deletion the driver confirmed is remembered until the object is gone, so that our own writes coming
-//!   back as events never start a second deletion (weak point W32);
+//!   back as events never start a second deletion (weak point W32), nor a second write after the last one;
 //! - attachments are counted by volume name, so that no deletion scans them (W17).
 
 use super::attachments::{self, Attachments};
@@ -38,6 +38,8 @@ struct Inner {
     attachments_known: bool,
     /// UIDs of volume objects whose storage is gone.
     storage_gone: BTreeSet<String>,
+    /// UIDs of those that we asked the API server to remove and hold no more.
+    let_go: BTreeSet<String>,
     /// When the last "still attached" event of a volume was written.
     told: BTreeMap<String, Instant>,
 }
@@ -82,7 +84,7 @@ impl Book {
     /// The object is gone.
     pub fn gone(&self, name: &str, uid: &str) -> Noticed {
         let mut inner = self.lock();
-        inner.storage_gone.remove(uid);
+        inner.forget(uid);
         inner.leave(name)
     }
 
@@ -111,6 +113,16 @@ impl Book {
     /// Whether the storage behind this object is confirmed gone.
     pub fn is_storage_gone(&self, uid: &str) -> bool {
         self.lock().storage_gone.contains(uid)
+    }
+
+    /// The object is deleted and our finalizer off.
+    pub fn let_go(&self, uid: &str) {
+        self.lock().let_go.insert(uid.to_owned());
+    }
+
+    /// Whether nothing is left to do for this object, whatever an event from before says.
+    pub fn is_let_go(&self, uid: &str) -> bool {
+        self.lock().let_go.contains(uid)
     }
 
     /// Takes in an attachment.
@@ -164,11 +176,16 @@ impl Book {
 const TELL_AGAIN: std::time::Duration = std::time::Duration::from_secs(60);
 
 impl Inner {
+    fn forget(&mut self, uid: &str) {
+        self.storage_gone.remove(uid);
+        self.let_go.remove(uid);
+    }
+
     fn leave(&mut self, name: &str) -> Noticed {
         self.told.remove(name);
         match self.held.remove(name) {
             Some(held) => {
-                self.storage_gone.remove(held.volume.metadata.uid());
+                self.forget(held.volume.metadata.uid());
                 Noticed::Left
             }
             None => Noticed::Nothing,

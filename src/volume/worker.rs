@@ -122,6 +122,9 @@ impl VolumeRoom {
     async fn delete(&self, held: &HeldVolume) -> Result<(), Stop> {
         let began = Instant::now();
         let uid = held.volume.metadata.uid();
+        if self.book.is_let_go(uid) {
+            return Ok(());
+        }
         if !self.book.is_storage_gone(uid) {
             let volume = self.fresh_view(held).await?;
             self.delete_storage(&volume).await?;
@@ -232,6 +235,8 @@ impl VolumeRoom {
         if meta.has_finalizer(VOLUME_FINALIZER) {
             self.change_finalizer(volume, Upkeep::Remove).await?;
         }
+        // The event of our DELETE may come only now, and must not begin another turn.
+        self.book.let_go(meta.uid());
         Ok(())
     }
 
