@@ -142,7 +142,7 @@ async fn lease_won_after_the_stop_is_given_back() {
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn silent_holder_is_followed_after_the_lease_duration_whatever_its_clock_says() {
     let api = Api::default();
-    api.set_lease(json!({ "holderIdentity": "go-host", "leaseDurationSeconds": 15,
+    api.set_lease(&json!({ "holderIdentity": "go-host", "leaseDurationSeconds": 15,
         "acquireTime": "1999-01-01T00:00:00.000000Z", "renewTime": "2099-01-01T00:00:00.000000Z" }));
     let mut one = start(&api, config("one"));
     assert!(!one.led_within(Duration::from_millis(14_900)).await);
@@ -156,7 +156,7 @@ async fn renewing_holder_of_the_go_kind_is_never_disturbed() {
     let mut one = None;
     for stamp in 0..20 {
         let stamp = Timestamp::from_second(stamp).unwrap();
-        api.set_lease(json!({ "holderIdentity": "go-host", "leaseDurationSeconds": 15,
+        api.set_lease(&json!({ "holderIdentity": "go-host", "leaseDurationSeconds": 15,
             "renewTime": format!("{stamp:.6}"), "leaseTransitions": 4 }));
         one.get_or_insert_with(|| start(&api, config("one")));
         seconds(5).await;
@@ -213,7 +213,7 @@ async fn lease_taken_by_another_is_lost_with_its_name() {
     let api = Api::default();
     let one = start(&api, config("one"));
     seconds(1).await;
-    api.set_lease(json!({ "holderIdentity": "thief", "leaseDurationSeconds": 15 }));
+    api.set_lease(&json!({ "holderIdentity": "thief", "leaseDurationSeconds": 15 }));
     assert_eq!(one.end.await.unwrap(), LeaseEnd::Lost { reason: "the Lease is held by \"thief\" now".into() });
 }
 

@@ -183,7 +183,7 @@ impl Api {
         Fate { before: random.duration_below(slow), after: random.duration_below(slow), fails }
     }
 
-    pub(super) fn set_lease(&self, spec: Value) {
+    pub(super) fn set_lease(&self, spec: &Value) {
         self.world().store(json!({ "metadata": { "name": "lock", "namespace": "ns" }, "spec": spec }));
     }
 
