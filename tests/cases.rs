@@ -24,6 +24,8 @@ mod protecting;
 mod single;
 #[path = "cases/table.rs"]
 mod table;
+#[path = "cases/words.rs"]
+mod words;
 
 use serde_json::Value;
 use table::Row;
@@ -36,6 +38,7 @@ fn observed(row: &Row) -> Value {
         "capacity-quantity-format" => single::quantity_format(input),
         "secret-reference" => single::secret_reference(input),
         "volume-name" => single::volume_name(input),
+        "helper-lease-name" => single::lease_name(input),
         "helper-access-modes" => single::access_modes(input),
         "reference-grant" => single::reference_grant(input),
         "helper-slow-set" => single::slow_set(input),

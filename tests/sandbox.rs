@@ -190,3 +190,22 @@ fn driver_of_another_process_serves_a_run() {
     driver.wait().expect("it ends");
     assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
 }
+
+#[test]
+fn scenario_file_is_played_step_by_step() {
+    let output = sandbox(&["scenario", "e2e/scenarios/block.yaml"]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}{}", stderr(&output));
+    assert!(text.contains("1/6 wait for claim default/data Bound") && text.contains("  holds"), "{text}");
+}
+
+#[test]
+fn scenario_that_does_not_hold_tells_step_and_state() {
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("wrong.yaml");
+    let scenario = "name: wrong\nproves: nothing.\nsteps:\n- expect: {volumes-in-api: 1}\n";
+    std::fs::write(&file, scenario).expect("writable");
+    let output = sandbox(&["scenario", file.to_str().expect("UTF-8")]);
+    assert_eq!(output.status.code(), Some(1));
+    let why = stderr(&output);
+    assert!(why.contains("scenario wrong, step 1 (expect 1 volumes in the API): 0"), "{why}");
+}

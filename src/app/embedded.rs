@@ -97,7 +97,7 @@ impl Sidecar {
             hostname: around.hostname,
             metrics,
         };
-        run(Arc::clone(&self.0), world, stop)
+        Box::pin(run(Arc::clone(&self.0), world, stop))
             .await
             .map_err(|failure| Ended { code: failure.exit_code(), line: driver::with_causes(&failure) })
     }

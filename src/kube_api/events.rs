@@ -151,8 +151,8 @@ impl Recorder {
         let now = self.shared.now();
         let nanos = u64::try_from(now.wall.as_nanosecond()).unwrap_or_default();
         let stamp = nanos.wrapping_add(self.shared.random.below(STAMP_SPREAD));
-        let recorded = self.shared.outbox().record(note, stamp, now);
-        match recorded {
+        let fate = self.shared.outbox().record(note, stamp, now);
+        match fate {
             Recorded::Waiting => self.shared.news.notify_one(),
             Recorded::Merged => {}
             Recorded::Dropped => self.shared.lost(1),
@@ -214,11 +214,11 @@ impl EventSink {
     }
 
     async fn write(&self, letter: Box<Letter>) -> (u64, Outcome) {
-        let path = format!("/api/v1/namespaces/{}/events", letter.note.regarding.event_namespace());
+        let events = format!("/api/v1/namespaces/{}/events", letter.note.regarding.event_namespace());
         if letter.exists {
             let patch = Call {
                 method: Method::PATCH,
-                path: format!("{path}/{}", letter.name),
+                path: format!("{events}/{}", letter.name),
                 body: Some((STRATEGIC_MERGE, letter.patch_body())),
             };
             let answer = exchange(&self.client, patch, DEADLINE).await;
@@ -227,7 +227,7 @@ impl EventSink {
                 return (letter.key, self.outcome(&letter, answer));
             }
         }
-        let create = Call { method: Method::POST, path, body: Some((JSON, letter.create_body())) };
+        let create = Call { method: Method::POST, path: events, body: Some((JSON, letter.create_body())) };
         let answer = exchange(&self.client, create, DEADLINE).await;
         (letter.key, self.outcome(&letter, answer))
     }

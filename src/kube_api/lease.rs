@@ -12,6 +12,8 @@
 
 pub mod record;
 mod standby;
+#[cfg(test)]
+mod tests;
 
 use super::events::{Recorder, Regarding};
 use super::exchange::{Call, Failure, JSON, exchange};
@@ -236,7 +238,7 @@ impl Candidate {
         let mut sent = sent;
         loop {
             self.health.set(Some(sent));
-            let due = Instant::now() + self.config.retry_period;
+            let due = sent + self.config.retry_period;
             let lost_at = sent + self.config.tenure();
             match self.renew(seen, due, lost_at, stop).await {
                 Renewal::Done(at) => sent = at,
@@ -307,7 +309,8 @@ impl Candidate {
         let end = sent + self.config.tenure();
         loop {
             let Some(lease) = seen.released(self.clock.now()) else { return };
-            let Err(failure) = self.put(lease, end.saturating_duration_since(Instant::now())).await else { return };
+            let left = end.saturating_duration_since(Instant::now());
+            let Err(failure) = self.put(lease, left).await else { return };
             if Instant::now() >= end {
                 tracing::warn!(lease = %self.config.name, "The Lease could not be released, it will expire: {failure}");
                 return;

@@ -13,9 +13,10 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::io;
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +28,11 @@ const CONNECTIONS: usize = 32;
 const HEADER_TIME: Duration = Duration::from_secs(10);
 /// How long a connection may live.
 const CONNECTION_TIME: Duration = Duration::from_secs(120);
+
+/// How long answers under way may take once the process ends.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+/// Pause after a connection could not be accepted, usually for want of file descriptors.
+const AFTER_FAILURE: Duration = Duration::from_millis(100);
 
 /// What is served where.
 #[derive(Clone)]
@@ -51,10 +57,7 @@ impl Routes {
 
     fn answer(&self, path: &str) -> (StatusCode, String) {
         if path == self.metrics_path {
-            return match self.metrics.render() {
-                Ok(page) => (StatusCode::OK, page),
-                Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("metrics cannot be rendered: {error}\n")),
-            };
+            return (StatusCode::OK, self.metrics.render());
         }
         let health = self.health.as_ref().and_then(|health| health.get());
         match (path, health) {
@@ -82,7 +85,7 @@ pub async fn bind(address: &str) -> io::Result<TcpListener> {
     }
 }
 
-/// Serves until `stop`.
+/// Serves until `stop`; answers under way are finished then, for at most [`LAST_ANSWERS`].
 pub async fn serve(listener: TcpListener, routes: Routes, stop: CancellationToken) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
     let mut connections = JoinSet::new();
@@ -103,34 +106,51 @@ pub async fn serve(listener: TcpListener, routes: Routes, stop: CancellationToke
             Ok(accepted) => accepted,
             Err(error) => {
                 debug!(target: "http", %error, "cannot accept a connection");
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                tokio::time::sleep(AFTER_FAILURE).await;
                 continue;
             }
         };
-        let routes = routes.clone();
+        let connection = converse(stream, routes.clone(), stop.clone());
         connections.spawn(async move {
             let _slot = slot;
-            let service = service_fn(move |request| {
-                let response = respond(&routes, &request);
-                async move { Ok::<_, Infallible>(response) }
-            });
-            let connection = hyper::server::conn::http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEADER_TIME)
-                .serve_connection(TokioIo::new(stream), service);
-            match tokio::time::timeout(CONNECTION_TIME, connection).await {
-                Ok(Err(error)) => debug!(target: "http", %error, "a connection ended early"),
-                Ok(Ok(())) | Err(_) => {}
-            }
+            connection.await;
         });
         while connections.try_join_next().is_some() {}
     }
-    connections.shutdown().await;
+    let all_ended = async { while connections.join_next().await.is_some() {} };
+    tokio::time::timeout(LAST_ANSWERS, all_ended).await.ok();
 }
 
-fn respond(routes: &Routes, request: &Request<Incoming>) -> Response<Full<Bytes>> {
-    let (status, text) = routes.answer(request.uri().path());
-    let kind = if request.uri().path() == routes.metrics_path {
+/// One connection from its beginning to its end.
+async fn converse(stream: TcpStream, routes: Routes, stop: CancellationToken) {
+    let service = service_fn(|request: Request<Incoming>| {
+        let response = respond(&routes, request.uri().path());
+        async move { Ok::<_, Infallible>(response) }
+    });
+    let mut connection = pin!(
+        hyper::server::conn::http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADER_TIME)
+            .serve_connection(TokioIo::new(stream), service)
+    );
+    let served = async {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            end = connection.as_mut() => return end,
+        }
+        connection.as_mut().graceful_shutdown();
+        connection.await
+    };
+    match tokio::time::timeout(CONNECTION_TIME, served).await {
+        Ok(Err(error)) => debug!(target: "http", %error, "a connection ended early"),
+        Ok(Ok(())) | Err(_) => {}
+    }
+}
+
+fn respond(routes: &Routes, path: &str) -> Response<Full<Bytes>> {
+    let (status, text) = routes.answer(path);
+    let kind = if path == routes.metrics_path {
         "text/plain; version=0.0.4; charset=utf-8"
     } else {
         "text/plain; charset=utf-8"
@@ -140,3 +160,6 @@ fn respond(routes: &Routes, request: &Request<Incoming>) -> Response<Full<Bytes>
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
     response
 }
+
+#[cfg(test)]
+mod tests;

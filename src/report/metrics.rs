@@ -5,14 +5,12 @@
 
 mod process;
 mod queues;
+mod text;
 
 use crate::csi::CallObserver;
 use crate::kube_api::events::EventObserver;
 use crate::kube_api::limiter::ThrottleObserver;
-use prometheus::{
-    Encoder, Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
-    TextEncoder,
-};
+use prometheus::{Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -209,20 +207,17 @@ impl Metrics {
         }
     }
 
-    /// The page for a scrape, in Prometheus' text format.
-    pub fn render(&self) -> Result<String, prometheus::Error> {
+    /// The page for a scrape, in Prometheus' text format as Go writes it.
+    pub fn render(&self) -> String {
         self.scraping.inc();
         self.queues.refresh();
         self.process.refresh();
-        let mut page = Vec::new();
         let mut families = self.calls().registry.gather();
         families.extend(self.registry.gather());
         families.sort_by(|one, other| one.name().cmp(other.name()));
-        let written = TextEncoder::new().encode(&families, &mut page);
         self.scraping.dec();
-        self.scrapes.with_label_values(&[if written.is_ok() { "200" } else { "500" }]).inc();
-        written?;
-        Ok(String::from_utf8_lossy(&page).into_owned())
+        self.scrapes.with_label_values(&["200"]).inc();
+        text::page(&families)
     }
 
     fn calls(&self) -> MutexGuard<'_, Calls> {

@@ -24,6 +24,17 @@ pub fn command() -> Command {
                 .args(driver_arguments()),
         )
         .subcommand(
+            Command::new("scenario")
+                .about("Play scenario files, each in a fresh world with the mock driver, and say whether they hold")
+                .arg(
+                    Arg::new("file")
+                        .value_name("FILE")
+                        .required(true)
+                        .num_args(1..)
+                        .help("Scenario file, such as those in e2e/scenarios"),
+                ),
+        )
+        .subcommand(
             Command::new("driver")
                 .about("Serve only the mock CSI driver on a unix socket, until interrupted")
                 .arg(Arg::new("socket").long("socket").required(true).help("Path of the socket to serve"))

@@ -5,6 +5,7 @@
 use super::arguments::{command, driver_options, run_options, world_options};
 use super::driver::MockDriver;
 use super::driver::serve::serve;
+use super::scenario::show;
 use super::{interrupted, run, up};
 use clap::ArgMatches;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,10 @@ async fn dispatch(matches: &ArgMatches) -> anyhow::Result<bool> {
             up::up(world_options(arguments)?, kubeconfig).await
         }
         Some(("driver", arguments)) => driver(arguments).await,
+        Some(("scenario", arguments)) => {
+            let files: Vec<&String> = arguments.get_many("file").into_iter().flatten().collect();
+            show::play_files(&files).await
+        }
         // clap demands one of the subcommands above.
         _ => anyhow::bail!("no subcommand given; csi-sandbox --help shows them"),
     }

@@ -91,7 +91,9 @@ async fn in_a_world(options: RunOptions, console: &mut Console) -> anyhow::Resul
     let report = show.walk(&documents, options.delete).await;
     let stopped = world.stop().await;
     let report = report?;
-    stopped?;
+    if report.reason.is_none() {
+        stopped?;
+    }
     Ok(report)
 }
 

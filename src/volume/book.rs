@@ -36,10 +36,19 @@ struct Inner {
     attachments: Attachments,
     /// A list of attachments has been seen whole: only then "not attached" can be believed.
     attachments_known: bool,
-    /// UIDs of volume objects whose storage is gone.
-    storage_gone: BTreeSet<String>,
+    /// How far the deletion of a volume object got, by UID.
+    progress: BTreeMap<String, Progress>,
     /// When the last "still attached" event of a volume was written.
     told: BTreeMap<String, Instant>,
+}
+
+/// How far a deletion got. Our own writes come back as events of states in between, which must not start anything again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The driver confirmed that the storage is gone.
+    StorageGone,
+    /// The object is deleted and our finalizer is off it; others may still hold it.
+    Released,
 }
 
 /// Whether a volume object has to be looked at.
@@ -82,7 +91,7 @@ impl Book {
     /// The object is gone.
     pub fn gone(&self, name: &str, uid: &str) -> Noticed {
         let mut inner = self.lock();
-        inner.storage_gone.remove(uid);
+        inner.progress.remove(uid);
         inner.leave(name)
     }
 
@@ -103,14 +112,14 @@ impl Book {
         Some(volume.spec.claim_ref.as_ref().map(|claim| claim.uid.clone()).unwrap_or_default())
     }
 
-    /// The storage behind this object is confirmed gone.
-    pub fn storage_is_gone(&self, uid: &str) {
-        self.lock().storage_gone.insert(uid.to_owned());
+    /// Remembers how far the deletion of this object got.
+    pub fn set_progress(&self, uid: &str, progress: Progress) {
+        self.lock().progress.insert(uid.to_owned(), progress);
     }
 
-    /// Whether the storage behind this object is confirmed gone.
-    pub fn is_storage_gone(&self, uid: &str) -> bool {
-        self.lock().storage_gone.contains(uid)
+    /// How far the deletion of this object got, until it is gone.
+    pub fn progress(&self, uid: &str) -> Option<Progress> {
+        self.lock().progress.get(uid).copied()
     }
 
     /// Takes in an attachment.
@@ -168,7 +177,7 @@ impl Inner {
         self.told.remove(name);
         match self.held.remove(name) {
             Some(held) => {
-                self.storage_gone.remove(held.volume.metadata.uid());
+                self.progress.remove(held.volume.metadata.uid());
                 Noticed::Left
             }
             None => Noticed::Nothing,

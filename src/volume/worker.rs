@@ -3,7 +3,7 @@
 //! One turn handles one volume object. Deleting is: read live where the view may be old, wait for detach, call
 //! `DeleteVolume` once, DELETE the object, take our finalizer off; each later step is repeated without the earlier ones.
 
-use super::book::{Book, HeldVolume};
+use super::book::{Book, HeldVolume, Progress};
 use super::delete::{self, DeleteRefusal, DeleteState, SecretSource};
 use super::finalizer::{self, Upkeep};
 use super::ownership;
@@ -122,13 +122,19 @@ impl VolumeRoom {
     async fn delete(&self, held: &HeldVolume) -> Result<(), Stop> {
         let began = Instant::now();
         let uid = held.volume.metadata.uid();
-        if !self.book.is_storage_gone(uid) {
+        let progress = self.book.progress(uid);
+        if progress == Some(Progress::Released) {
+            return Ok(());
+        }
+        if progress.is_none() {
             let volume = self.fresh_view(held).await?;
             self.delete_storage(&volume).await?;
-            self.book.storage_is_gone(uid);
+            self.book.set_progress(uid, Progress::StorageGone);
             self.metrics.delete_ok(volume.class_name(), began.elapsed().as_secs_f64());
         }
-        self.remove_object(&held.volume).await
+        self.remove_object(&held.volume).await?;
+        self.book.set_progress(uid, Progress::Released);
+        Ok(())
     }
 
     /// The view to decide on: read live if it came from a list or is old, because a list may show a state from before

@@ -1,6 +1,6 @@
 //! Name, readiness and log form of the driver's calls, against a scripted driver in this process.
 
-use super::chain::code_of;
+use super::words::code_of;
 use csi_provisioner::csi::identity::{ProbeError, probe_until_ready};
 use csi_provisioner::csi::proto::v1;
 use csi_provisioner::csi::redact;

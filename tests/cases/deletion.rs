@@ -1,7 +1,8 @@
 //! The way of a released volume.
 
-use super::chain::{driver, secret_in};
+use super::chain::secret_in;
 use super::table::{read, read_all};
+use super::words::driver;
 use csi_provisioner::model::meta::MetaExt;
 use csi_provisioner::model::volume::CsiSource;
 use csi_provisioner::model::{Attachment, Class, Secrets, Segments, Volume};

@@ -1,7 +1,8 @@
 //! Groups about the controller around the provision step.
 
-use super::chain::{call_error, code_of};
+use super::chain::call_error;
 use super::table::{read, read_all, strings};
+use super::words::code_of;
 use csi_provisioner::claim::answer::{Accepted, AttemptState, classify};
 use csi_provisioner::claim::hold_back::{Fingerprint, HoldBack};
 use csi_provisioner::claim::plan::{self, Attempt, Gathered, Setting, Verdict};

@@ -23,7 +23,6 @@ const fn waits(rows: &'static str, room: &'static str) -> Pending {
 
 /// The rows, by the room they wait for.
 pub const PENDING: &[Pending] = &[
-    waits("helper-lease-name", "kube_api"),
     waits("owner-lookup", "capacity"),
     waits("managed-by-name", "capacity"),
     waits("library-controller-021", "claim worker"),

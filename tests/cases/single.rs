@@ -50,6 +50,10 @@ pub fn volume_name(input: &Value) -> Value {
     }
 }
 
+pub fn lease_name(input: &Value) -> Value {
+    json!({ "lease_name": csi_provisioner::kube_api::lease::lease_name(input["driver_name"].as_str().expect("a name")) })
+}
+
 pub fn access_modes(input: &Value) -> Value {
     let multi_writer = input["single_node_multi_writer"] == Value::Bool(true);
     match access::combined_mode(&strings(&input["access_modes"]), multi_writer) {

@@ -13,4 +13,5 @@ mod faults;
 mod handover;
 mod lease;
 mod plain;
+mod scenarios;
 mod start;

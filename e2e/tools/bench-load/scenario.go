@@ -119,7 +119,7 @@ func (b *bench) makeNamespace(name string) error {
 	return b.api.call(http.MethodPost, "/api/v1/namespaces", object{"metadata": object{"name": name}}, nil)
 }
 
-// makeForeign makes bound claims and volumes of another driver and waits until the binder is done with them.
+// makeForeign makes bound claims and volumes of another driver and waits until the binder agrees that they are.
 func (b *bench) makeForeign() error {
 	if b.preload == 0 {
 		return nil
@@ -128,20 +128,7 @@ func (b *bench) makeForeign() error {
 	if err := b.makeNamespace(b.foreign); err != nil {
 		return err
 	}
-	err := each(b.preload, func(i int) error {
-		volume := fmt.Sprintf("%s-%d", b.foreign, i)
-		var made struct{ Metadata struct{ UID string } }
-		if err := b.api.call(http.MethodPost, claimsPath(b.foreign), claim(i, "other", volume), &made); err != nil {
-			return err
-		}
-		return b.api.call(http.MethodPost, volumesPath, object{"apiVersion": "v1", "kind": "PersistentVolume",
-			"metadata": object{"name": volume, "annotations": object{"pv.kubernetes.io/provisioned-by": "other.csi.test"}},
-			"spec": object{"storageClassName": "other", "capacity": object{"storage": "1Gi"}, "accessModes": []string{"ReadWriteOnce"},
-				"csi":                           object{"driver": "other.csi.test", "volumeHandle": fmt.Sprintf("h%d", i), "volumeAttributes": object{"k": strings.Repeat("v", 60)}},
-				"persistentVolumeReclaimPolicy": "Retain",
-				"claimRef":                      object{"namespace": b.foreign, "name": fmt.Sprintf("c%d", i), "uid": made.Metadata.UID}}}, nil)
-	})
-	if err != nil {
+	if err := each(b.preload, b.makeForeignPair); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -153,6 +140,35 @@ func (b *bench) makeForeign() error {
 	for end := time.Now().Add(b.timeout); claims.count("Bound") < b.preload; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			return fmt.Errorf("only %d of %d foreign claims were bound", claims.count("Bound"), b.preload)
+		}
+	}
+	return nil
+}
+
+// makeForeignPair makes one claim and its volume and does the binder's work on them: it takes one pair at a time,
+// which makes thousands of them a matter of many minutes on a busy machine.
+func (b *bench) makeForeignPair(i int) error {
+	name, volume := fmt.Sprintf("c%d", i), fmt.Sprintf("%s-%d", b.foreign, i)
+	modes, capacity := []string{"ReadWriteOnce"}, object{"storage": "1Gi"}
+	var made struct{ Metadata struct{ UID string } }
+	if err := b.api.call(http.MethodPost, claimsPath(b.foreign), claim(i, "other", volume), &made); err != nil {
+		return err
+	}
+	spec := object{"storageClassName": "other", "capacity": capacity, "accessModes": modes, "persistentVolumeReclaimPolicy": "Retain",
+		"csi":      object{"driver": "other.csi.test", "volumeHandle": fmt.Sprintf("h%d", i), "volumeAttributes": object{"k": strings.Repeat("v", 60)}},
+		"claimRef": object{"namespace": b.foreign, "name": name, "uid": made.Metadata.UID}}
+	metadata := object{"name": volume, "annotations": object{"pv.kubernetes.io/provisioned-by": "other.csi.test"}}
+	for _, step := range []struct {
+		method, path string
+		body         object
+	}{
+		{http.MethodPost, volumesPath, object{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": spec}},
+		{http.MethodPatch, volumesPath + "/" + volume + "/status", object{"status": object{"phase": "Bound"}}},
+		{http.MethodPatch, claimsPath(b.foreign) + "/" + name, object{"metadata": object{"annotations": object{"pv.kubernetes.io/bind-completed": "yes"}}}},
+		{http.MethodPatch, claimsPath(b.foreign) + "/" + name + "/status", object{"status": object{"phase": "Bound", "accessModes": modes, "capacity": capacity}}},
+	} {
+		if err := b.api.call(step.method, step.path, step.body, nil); err != nil {
+			return err
 		}
 	}
 	return nil

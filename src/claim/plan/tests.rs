@@ -27,7 +27,7 @@ fn claim(spec: serde_json::Value) -> Claim {
     claim
 }
 
-fn class(parameters: serde_json::Value) -> Class {
+fn class(parameters: &serde_json::Value) -> Class {
     serde_json::from_value(json!({ "provisioner": "driver.example.com", "parameters": parameters })).unwrap()
 }
 
@@ -39,10 +39,10 @@ fn drafted(claim: &Claim, class: &Class) -> Result<Draft, Refusal> {
 #[test]
 fn claim_being_deleted_gets_no_volume() {
     let mut claim = claim(json!({}));
-    assert_eq!(should_provision(&claim, Some(&class(json!({}))), &driver()), Verdict::Provision);
+    assert_eq!(should_provision(&claim, Some(&class(&json!({}))), &driver()), Verdict::Provision);
     claim.metadata.deletion_timestamp =
         Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(k8s_openapi::jiff::Timestamp::UNIX_EPOCH));
-    assert_eq!(should_provision(&claim, Some(&class(json!({}))), &driver()), Verdict::BeingDeleted);
+    assert_eq!(should_provision(&claim, Some(&class(&json!({}))), &driver()), Verdict::BeingDeleted);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn class_of_another_provisioner_is_left_alone() {
 
 #[test]
 fn late_binding_ignores_the_alpha_annotation() {
-    let mut late = class(json!({}));
+    let mut late = class(&json!({}));
     late.volume_binding_mode = Some("WaitForFirstConsumer".to_owned());
     let mut claim = claim(json!({}));
     let annotate = |claim: &mut Claim, key: &str| {
@@ -69,7 +69,7 @@ fn late_binding_ignores_the_alpha_annotation() {
 fn unreadable_or_negative_request_is_refused_before_the_driver() {
     for request in ["ten", "-1", ""] {
         let claim = claim(json!({ "resources": { "requests": { "storage": request } } }));
-        let refused = drafted(&claim, &class(json!({}))).map_err(|refusal| refusal.condition());
+        let refused = drafted(&claim, &class(&json!({}))).map_err(|refusal| refusal.condition());
         assert_eq!(refused, Err("claim-request-unreadable"), "{request:?}");
     }
 }
@@ -79,7 +79,8 @@ fn what_was_not_gathered_is_never_left_out_in_silence() {
     let secret = json!({ "csi.storage.k8s.io/secret-name": "s", "csi.storage.k8s.io/secret-namespace": "n" });
     let cloned = claim(json!({ "dataSource": { "kind": "PersistentVolumeClaim", "name": "source" } }));
     let modified = claim(json!({ "volumeAttributesClassName": "gold" }));
-    for (claim, class) in [(claim(json!({})), class(secret)), (cloned, class(json!({}))), (modified, class(json!({})))]
+    for (claim, class) in
+        [(claim(json!({})), class(&secret)), (cloned, class(&json!({}))), (modified, class(&json!({})))]
     {
         let refused = finish(drafted(&claim, &class).unwrap(), Gathered::default());
         assert_eq!(refused.map_err(|refusal| refusal.condition()), Err("request-unprepared"));
@@ -94,7 +95,7 @@ fn attempt_reads_back_without_its_secrets() {
     let claim = claim(json!({ "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } }));
     let secrets = Secrets::new([("password".to_owned(), "hunter2".to_owned())].into());
     let gathered = Gathered { secrets: Some(secrets), ..Gathered::default() };
-    let attempt = finish(drafted(&claim, &class(parameters)).unwrap(), gathered).unwrap();
+    let attempt = finish(drafted(&claim, &class(&parameters)).unwrap(), gathered).unwrap();
     let stored = serde_json::to_string(&attempt).unwrap();
     for text in [&stored, &format!("{attempt:?}")] {
         assert!(!text.contains("hunter2") && !text.contains("password"), "{text}");
@@ -130,10 +131,10 @@ proptest! {
             claim.spec.resources.requests.clear();
         }
         claim.metadata.uid = Some(format!("u{}", texts[5]));
-        let first = drafted(&claim, &class(json!(parameters)));
+        let first = drafted(&claim, &class(&json!(parameters)));
         if let Err(refusal) = &first {
             prop_assert!(refusal.to_string().chars().count() < 4500, "{refusal}");
         }
-        prop_assert_eq!(first, drafted(&claim, &class(json!(parameters))));
+        prop_assert_eq!(first, drafted(&claim, &class(&json!(parameters))));
     }
 }

@@ -152,7 +152,7 @@ async fn patch_of_an_expired_event_becomes_a_new_event_with_the_whole_count() {
     let cancel = CancellationToken::new();
     let task = tokio::spawn(sink.run(cancel.clone()));
     recorder.warning(&claim("data"), "ProvisioningFailed", "no");
-    tokio::time::sleep(Duration::from_secs(7200)).await;
+    tokio::time::sleep(Duration::from_hours(2)).await;
     recorder.warning(&claim("data"), "ProvisioningFailed", "no");
     cancel.cancel();
     task.await.unwrap();

@@ -123,11 +123,16 @@ fn bound(view: &View, claim: Value, plan: &mut Plan) {
     }
     match view.volumes.get(wanted) {
         None => {
-            lost(plan, claim, "ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
+            lost(plan, claim, "ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!");
         }
         Some(volume) if claim_key(volume).is_none() || claim_uid(volume) == uid(&claim) => bind(plan, volume, &claim),
         Some(_) => {
-            lost(plan, claim, "ClaimMisbound", "Two claims are bound to the same volume, this one is bound incorrectly")
+            lost(
+                plan,
+                claim,
+                "ClaimMisbound",
+                "Two claims are bound to the same volume, this one is bound incorrectly",
+            );
         }
     }
 }

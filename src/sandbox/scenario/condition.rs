@@ -36,6 +36,27 @@ pub enum Condition {
     MadeFor(MadeFor),
 }
 
+impl std::fmt::Display for Condition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Claim(wanted) => write!(f, "claim {} {}", wanted.name, wanted.phase),
+            Self::VolumeOf(wanted) => write!(f, "volume of claim {} {}", wanted.name, wanted.phase),
+            Self::Gone(object) => write!(f, "{object} gone"),
+            Self::Terminating(object) => write!(f, "{object} terminating"),
+            Self::Scheduled(object) => write!(f, "{object} scheduled"),
+            Self::Finalizer(finalizer) => write!(f, "finalizer {finalizer} on every volume"),
+            Self::Event(event) => write!(f, "event {} about {}, {} times", event.reason, event.about, event.at_least),
+            Self::VolumesInApi(count) => write!(f, "{count} volumes in the API"),
+            Self::VolumesInDriver(count) => write!(f, "{count} volumes in the driver"),
+            Self::Calls(calls) => {
+                write!(f, "{:?} called {} times or more", calls.method, calls.at_least)?;
+                calls.at_most.map_or(Ok(()), |most| write!(f, ", {most} times or less"))
+            }
+            Self::MadeFor(made) => write!(f, "volume of {} as asked for: {made:?}", made.claim),
+        }
+    }
+}
+
 /// A claim and a phase.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -18,6 +18,7 @@
 pub mod condition;
 pub mod runner;
 pub mod sandbox;
+pub mod show;
 pub mod stage;
 
 use super::driver::script::{Fault, Rule};
@@ -163,6 +164,25 @@ pub enum Step {
     CutWatches,
     /// Do nothing for so long.
     Sleep(#[serde(deserialize_with = "duration")] Duration),
+}
+
+impl std::fmt::Display for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Apply(objects) => write!(f, "apply {} objects", objects.len()),
+            Self::Delete(object) => write!(f, "delete {object}"),
+            Self::WaitFor(condition) => write!(f, "wait for {condition}"),
+            Self::Expect(condition) => write!(f, "expect {condition}"),
+            Self::Stays(staying) => write!(f, "for {} s stays {}", staying.time.as_secs_f64(), staying.that),
+            Self::Fault(fault) => write!(f, "fault of the driver: {fault:?}"),
+            Self::ClearFaults => write!(f, "clear faults"),
+            Self::KillSidecar => write!(f, "kill the sidecar"),
+            Self::StartSidecar => write!(f, "start the sidecar"),
+            Self::RestartApiserver(away) => write!(f, "API server away for {} s", away.as_secs_f64()),
+            Self::CutWatches => write!(f, "cut watches"),
+            Self::Sleep(time) => write!(f, "sleep {} s", time.as_secs_f64()),
+        }
+    }
 }
 
 /// A condition that must not break.

@@ -43,7 +43,7 @@ pub async fn play(
         tell(number, step);
         let done = perform(stage, step, scenario.patience).await;
         if let Err(what) = done {
-            return Err(failure(number, format!("{step:?}"), what));
+            return Err(failure(number, step.to_string(), what));
         }
     }
     Ok(())
