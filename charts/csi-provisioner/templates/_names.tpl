@@ -12,7 +12,7 @@
 {{- default $full .Values.fullnameOverride | trunc 48 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* Objects without namespace: two namespaces may have a release of one name. */}}
+{{/* Objects outside of the release's namespace: two namespaces may have a release of one name. */}}
 {{- define "csi-provisioner.clusterName" -}}
 {{- printf "%s:%s" .Release.Namespace (include "csi-provisioner.fullname" .) -}}
 {{- end -}}
@@ -54,11 +54,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end -}}
 {{- end -}}
 
-{{/* The Lease of the driver as the program names it: other characters become dashes, and none stands at the end. */}}
+{{/* The Lease of the driver as the program names it; the schema permits only names that need no more than this. */}}
 {{- define "csi-provisioner.leaseName" -}}
-{{- $name := regexReplaceAll "[^a-zA-Z0-9-]" .Values.driver.name "-" -}}
-{{- if hasSuffix "-" $name -}}{{- $name = printf "%sX" $name -}}{{- end -}}
-{{- $name -}}
+{{- regexReplaceAll "[^a-zA-Z0-9-]" .Values.driver.name "-" -}}
 {{- end -}}
 
 {{/* off, uncertain or always: an off without quotes arrives as false. */}}
@@ -68,6 +66,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 
 {{- define "csi-provisioner.scrapeAnnotations" -}}
 prometheus.io/scrape: "true"
-prometheus.io/port: {{ .port | quote }}
-prometheus.io/path: {{ .path | quote }}
+prometheus.io/port: {{ int .Values.http.port | quote }}
+prometheus.io/path: {{ .Values.http.metricsPath | quote }}
 {{- end -}}
