@@ -40,7 +40,7 @@ fn cluster_plain_claim_costs_three_calls_and_its_end_two_writes() {
     }
     let names: Vec<&str> = volumes.iter().map(String::as_str).collect();
     let made = asked(&world, &names);
-    assert!(made.iter().all(|one| one.agent.starts_with("csi-provisioner/")), "{:?}", made[0].agent);
+    assert!(made.iter().all(|one| one.program.starts_with("csi-provisioner/")), "{:?}", made[0].program);
     let wanted = [("create events (201)", 2 * CLAIMS), ("create persistentvolumes (201)", CLAIMS)];
     assert_eq!(counted(made.iter()), wanted.map(|(request, count)| (request.to_owned(), count)).into());
 
