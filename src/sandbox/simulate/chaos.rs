@@ -100,7 +100,7 @@ impl World {
         let fault = match self.random.below(8) {
             0 | 1 => {
                 let code = 1 + i32::try_from(self.random.below(16)).unwrap_or(0);
-                Fault::FailBefore(code, "drawn".to_owned())
+                Fault::Refuse(code, "drawn".to_owned())
             }
             2 => Fault::FailAfter(self.pick(&OPEN_CODES, 14), "drawn".to_owned()),
             3 => Fault::HangBefore,
