@@ -5,8 +5,9 @@ use csi_provisioner::sandbox::apiserver::faults::{Effect, Match};
 use csi_provisioner::sandbox::driver::DriverOptions;
 use csi_provisioner::sandbox::driver::script::Fault;
 use csi_provisioner::sandbox::simulate::objects::{CLAIMS, NAMESPACE, SELECTED_NODE, VOLUMES, text};
+use csi_provisioner::sandbox::simulate::World;
 use csi_provisioner::sandbox::simulate::socket::Twist;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::sleep;
 
 /// L01: the claim is gone while the driver still works on its volume.
@@ -20,10 +21,7 @@ async fn unresolved_creation_of_a_deleted_claim_is_finished_and_cleaned() {
         world.add_claim("data", CLASS);
         comes(&world, secs(10), "the second call", |world| world.calls.of("CreateVolume").len() == 2).await;
         world.remove(CLAIMS, "data");
-        comes(&world, LONG, "the clean-up", |world| {
-            empty(world) && !succeeded(world, "DeleteVolume").is_empty()
-        })
-        .await;
+        comes(&world, LONG, "the clean-up", |world| empty(world) && !succeeded(world, "DeleteVolume").is_empty()).await;
         assert!(all_equal(&world.calls.of("CreateVolume")));
         assert_eq!(succeeded(&world, "DeleteVolume").len(), 1);
         comes_to_rest(&world).await;
@@ -69,7 +67,8 @@ async fn volume_object_without_our_finalizer_gets_it_back() {
     let _sidecar = world.start();
     bound(&world, "data").await;
     let name = text(&world.volume_of("data").expect("bound"), "/metadata/name").to_owned();
-    let finalizers = |world: &World| world.server.get(VOLUMES, "", &name).expect("there")["metadata"]["finalizers"].clone();
+    let finalizers =
+        |world: &World| world.server.get(VOLUMES, "", &name).expect("there")["metadata"]["finalizers"].clone();
     let before = finalizers(&world);
     world.edit(VOLUMES, "", &name, |volume| volume["metadata"]["finalizers"] = json!(["kubernetes.io/pv-protection"]));
     comes(&world, secs(5), "our finalizer", |world| {
@@ -78,53 +77,13 @@ async fn volume_object_without_our_finalizer_gets_it_back() {
     .await;
 }
 
-fn add_snapshot(world: &World, handle: &str) {
-    let driver = world.driver.name().to_owned();
-    world.add(
-        "volumesnapshotcontents",
-        json!({
-            "metadata": {"name": "content"},
-            "spec": {
-                "driver": driver, "deletionPolicy": "Delete", "source": {"snapshotHandle": handle},
-                "volumeSnapshotRef": {"namespace": NAMESPACE, "name": "snap"},
-            },
-            "status": {"snapshotHandle": handle, "readyToUse": true, "restoreSize": 1_073_741_824},
-        }),
-    );
-    world.add(
-        "volumesnapshots",
-        json!({
-            "metadata": {"name": "snap", "namespace": NAMESPACE},
-            "spec": {"source": {"volumeSnapshotContentName": "content"}},
-            "status": {"boundVolumeSnapshotContentName": "content", "readyToUse": true, "restoreSize": "1Gi"},
-        }),
-    );
-}
-
-use csi_provisioner::sandbox::simulate::World;
-
-/// Makes a snapshot in the backend and the objects for it.
-async fn snapshot_in(world: &World) {
-    let source = world.driver.clone();
-    let id = {
-        let backend = source.backend();
-        backend.volumes().keys().next().cloned().expect("a volume to cut from")
-    };
-    let handle = world.driver.snapshot_of(&id, "snap");
-    add_snapshot(world, &handle);
-}
-
-fn restore() -> Value {
-    json!({"dataSource": {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "snap"}})
-}
-
 /// L04: snapshot and claim are deleted while the restore runs in the background. S07: the snapshot gets free again.
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn restore_that_runs_keeps_its_snapshot_until_it_is_resolved() {
     let world = world_with(capable(), &[]);
     let _sidecar = world.start();
     bound(&world, "source").await;
-    snapshot_in(&world).await;
+    add_snapshot(&world);
     script(&world, "CreateVolume", 1, Fault::Slow(secs(30)));
     add_claim(&world, "copy", CLASS, &restore());
     sleep(secs(12)).await;
@@ -132,8 +91,10 @@ async fn restore_that_runs_keeps_its_snapshot_until_it_is_resolved() {
     world.server.delete("volumesnapshots", NAMESPACE, "snap", &Default::default()).expect("marked");
     sleep(secs(5)).await;
     assert_eq!(world.all("volumesnapshots").len(), 1, "the snapshot went while the restore ran");
-    comes(&world, LONG, "the end of the copy", |world| world.all(VOLUMES).len() == 1 && world.volumes_in_backend() == 1)
-        .await;
+    comes(&world, LONG, "the end of the copy", |world| {
+        world.all(VOLUMES).len() == 1 && world.volumes_in_backend() == 1
+    })
+    .await;
     comes(&world, secs(10), "the end of the snapshot", |world| world.all("volumesnapshots").is_empty()).await;
     assert!(all_equal(&world.calls.of("CreateVolume")[1..]));
     comes_to_rest(&world).await;
@@ -181,7 +142,7 @@ async fn volume_without_the_asked_content_never_reaches_a_claim() {
     let world = world_with(capable(), &[]);
     let _sidecar = world.start();
     bound(&world, "source").await;
-    snapshot_in(&world).await;
+    add_snapshot(&world);
     world.socket.twist_next(Twist::NoSource);
     add_claim(&world, "copy", CLASS, &restore());
     comes(&world, secs(60), "the bound copy", |world| world.is_bound("copy")).await;
@@ -243,7 +204,8 @@ async fn deletion_uses_the_secret_named_at_creation_whatever_became_of_the_class
     sleep(secs(60)).await;
     world.remove(CLAIMS, "other");
     comes(&world, secs(10), "the deletion without a secret", empty).await;
-    let asked: Vec<usize> = world.driver.script().calls_of("DeleteVolume").iter().map(|call| call.request.len()).collect();
+    let asked: Vec<usize> =
+        world.driver.script().calls_of("DeleteVolume").iter().map(|call| call.request.len()).collect();
     assert!(asked[0] > asked[1], "the first call carries the secret, the second cannot: {asked:?}");
     comes_to_rest(&world).await;
 }

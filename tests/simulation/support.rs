@@ -1,10 +1,11 @@
 //! A world with one class, and the waits that all tests use.
 
+use csi_provisioner::csi::proto::v1::CreateSnapshotRequest;
 use csi_provisioner::sandbox::driver::DriverOptions;
 use csi_provisioner::sandbox::driver::script::{Fault, Rule};
 use csi_provisioner::sandbox::simulate::calls::{Called, End};
 use csi_provisioner::sandbox::simulate::check::Finding;
-use csi_provisioner::sandbox::simulate::objects::{CLAIMS, VOLUMES, claim};
+use csi_provisioner::sandbox::simulate::objects::{CLAIMS, NAMESPACE, VOLUMES, claim};
 use csi_provisioner::sandbox::simulate::{Options, World};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -123,4 +124,40 @@ pub fn attach(world: &World, name: &str, volume: &str) {
             "spec": {"attacher": world.driver.name(), "nodeName": "n1", "source": {"persistentVolumeName": volume}},
         }),
     );
+}
+
+/// Cuts a snapshot of the first volume in the backend, with the objects for it.
+pub fn add_snapshot(world: &World) {
+    let source = world.driver.backend().volumes().keys().next().cloned().expect("a volume to cut from");
+    let request = CreateSnapshotRequest { name: "snap".into(), source_volume_id: source, ..Default::default() };
+    let handle = world.driver.backend().create_snapshot(&request).expect("cut").snapshot_id;
+    world.add(
+        "volumesnapshotcontents",
+        json!({
+            "metadata": {"name": "content"},
+            "spec": {
+                "driver": world.driver.name(), "deletionPolicy": "Delete", "source": {"snapshotHandle": handle},
+                "volumeSnapshotRef": {"namespace": NAMESPACE, "name": "snap"},
+            },
+            "status": {"snapshotHandle": handle, "readyToUse": true, "restoreSize": 1_073_741_824},
+        }),
+    );
+    world.add(
+        "volumesnapshots",
+        json!({
+            "metadata": {"name": "snap", "namespace": NAMESPACE},
+            "spec": {"source": {"volumeSnapshotContentName": "content"}},
+            "status": {"boundVolumeSnapshotContentName": "content", "readyToUse": true, "restoreSize": "1Gi"},
+        }),
+    );
+}
+
+/// What a claim that restores the snapshot has in its spec.
+pub fn restore() -> Value {
+    json!({"dataSource": {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "snap"}})
+}
+
+/// What a claim that copies another one has in its spec.
+pub fn clone_of(claim: &str) -> Value {
+    json!({"dataSource": {"kind": "PersistentVolumeClaim", "name": claim}})
 }

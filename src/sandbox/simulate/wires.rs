@@ -157,10 +157,7 @@ async fn ask(
     Ok((code, Response::from_parts(parts, tonic::body::Body::new(body))))
 }
 
-async fn twisted(
-    answer: Response<tonic::body::Body>,
-    twist: Twist,
-) -> Result<Response<tonic::body::Body>, BoxError> {
+async fn twisted(answer: Response<tonic::body::Body>, twist: Twist) -> Result<Response<tonic::body::Body>, BoxError> {
     let (parts, body) = answer.into_parts();
     let body = body.collect().await?;
     let trailers = body.trailers().cloned();
