@@ -14,7 +14,7 @@ use crate::report::metrics::Metrics;
 use bytes::Bytes;
 use http::{Request, Response};
 use kube::client::Body;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -42,6 +42,19 @@ pub struct Around<S> {
     pub random: Random,
     /// Host name, part of identities.
     pub hostname: String,
+    /// Shows the run's metrics from outside.
+    pub sight: Sight,
+}
+
+/// A look at the metrics of a run, which has no HTTP server.
+#[derive(Clone, Default)]
+pub struct Sight(Arc<OnceLock<Arc<Metrics>>>);
+
+impl Sight {
+    /// The metrics as a scrape would show them; nothing before the run begins.
+    pub fn metrics(&self) -> String {
+        self.0.get().map(|metrics| metrics.render()).unwrap_or_default()
+    }
 }
 
 /// A sidecar whose flags have been read.
@@ -87,6 +100,8 @@ impl Sidecar {
     {
         let metrics = Metrics::register(self.0.leader.is_some())
             .map_err(|failure| Ended { code: 255, line: format!("cannot set up metrics: {failure}") })?;
+        // A sight is of one run only: the first.
+        around.sight.0.set(metrics.clone()).ok();
         let observer: Arc<dyn ThrottleObserver> = metrics.clone();
         let world = World {
             clients: Clients::over(around.api, rates(&self.0), &observer),

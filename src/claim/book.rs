@@ -34,6 +34,8 @@ struct Inner {
     names: BTreeMap<String, String>,
     /// Claims that have had their `Provisioning` event, so that retries do not repeat it (W44).
     announced: BTreeSet<String>,
+    /// Claim UIDs whose durable record has to be removed.
+    records_due: BTreeSet<String>,
 }
 
 /// What a watch event means for a claim that the room may care about.
@@ -57,6 +59,7 @@ impl Book {
             holds: HoldBack::new(hold_time),
             names: BTreeMap::new(),
             announced: BTreeSet::new(),
+            records_due: BTreeSet::new(),
         }))
     }
 
@@ -199,6 +202,26 @@ impl Book {
         self.lock().announced.insert(uid.to_owned())
     }
 
+    /// The durable record of this claim may exist and has to go; until then the claim is not forgotten.
+    pub fn record_is_due(&self, uid: &str) {
+        self.lock().records_due.insert(uid.to_owned());
+    }
+
+    /// There is no record of this claim that has to go.
+    pub fn record_is_gone(&self, uid: &str) {
+        self.lock().records_due.remove(uid);
+    }
+
+    /// Whether the record of this claim has to go.
+    pub fn is_record_due(&self, uid: &str) -> bool {
+        self.lock().records_due.contains(uid)
+    }
+
+    /// Claim UIDs whose record has to go.
+    pub fn records_due(&self) -> Vec<String> {
+        self.lock().records_due.iter().cloned().collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -212,7 +235,7 @@ impl Inner {
         if let Some(name) = self.saved.remove(uid) {
             self.free(uid, &name);
         }
-        if self.creations.contains_key(uid) {
+        if self.creations.contains_key(uid) || self.records_due.contains(uid) {
             if known { Noticed::Look } else { Noticed::Nothing }
         } else if known {
             Noticed::Left

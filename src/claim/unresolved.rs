@@ -11,7 +11,7 @@
 use super::answer::{self, Accepted, AttemptState};
 use super::plan::{Attempt, VolumeFacts};
 use crate::model::request::Code;
-use crate::model::{CallError, CreatedVolume, Secrets};
+use crate::model::{CallError, CreatedVolume};
 use std::sync::Arc;
 
 /// Knowledge about one claim. No entry at all means that nothing was ever sent, or that what was sent has ended.
@@ -39,10 +39,8 @@ pub struct Made {
 pub struct Discard {
     /// Id as the driver returned it.
     pub volume_id: String,
-    /// The secrets of the creation: the same account must delete.
-    pub secrets: Secrets,
-    /// Facts of the claim that it was made for.
-    pub facts: VolumeFacts,
+    /// The attempt that made it: its secrets delete it too, and its request finds it again.
+    pub attempt: Arc<Attempt>,
 }
 
 /// What came back from `CreateVolume`.
@@ -110,8 +108,8 @@ fn settle_failure(attempt: &Attempt, error: &CallError) -> Settled {
 
 impl Discard {
     /// The volume of this id, made by this attempt.
-    pub fn of(attempt: &Attempt, volume_id: &str) -> Self {
-        Self { volume_id: volume_id.to_owned(), secrets: attempt.request.secrets.clone(), facts: attempt.facts.clone() }
+    pub fn of(attempt: &Arc<Attempt>, volume_id: &str) -> Self {
+        Self { volume_id: volume_id.to_owned(), attempt: Arc::clone(attempt) }
     }
 }
 
@@ -126,7 +124,7 @@ impl Creation {
         match self {
             Self::Unresolved(attempt) => &attempt.facts,
             Self::Created(made) => &made.attempt.facts,
-            Self::Discarding(discard) => &discard.facts,
+            Self::Discarding(discard) => &discard.attempt.facts,
         }
     }
 }

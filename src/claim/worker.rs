@@ -123,7 +123,11 @@ impl ClaimRoom {
     }
 
     async fn handle(&self, uid: String) {
-        let next = self.turn(&uid).await;
+        let next = match self.turn(&uid).await {
+            // An ended creation is done with when its record is gone too.
+            Next::Done if self.book.is_record_due(&uid) => Next::Retry,
+            next => next,
+        };
         self.metrics.set_open_creations(self.book.open_creations());
         match next {
             Next::Done => self.queue.forget(&uid),
@@ -142,6 +146,7 @@ impl ClaimRoom {
                 Ok(attempt) => self.create(uid, attempt).await,
                 Err(next) => next,
             },
+            None if self.book.is_record_due(uid) && !self.remove_record(uid).await => Next::Retry,
             None => self.start(uid).await,
         }
     }
@@ -198,7 +203,11 @@ impl ClaimRoom {
             Ok(attempt) => {
                 let attempt = Arc::new(attempt);
                 self.book.set(uid, Creation::Unresolved(Arc::clone(&attempt)));
-                self.create(uid, attempt).await
+                // An earlier process's request carries no secret.
+                match self.with_secret(uid, attempt).await {
+                    Ok(attempt) => self.create(uid, attempt).await,
+                    Err(next) => next,
+                }
             }
             Err(refusal) => {
                 self.book.release(uid, &name);

@@ -230,8 +230,9 @@ impl VolumeRoom {
         if !meta.is_being_deleted() {
             match self.objects.delete(&path, Some(meta.uid())).await {
                 Ok(()) => {}
-                // Gone, or a new object took the name: the one we meant does not exist any more.
-                Err(error) if matches!(error.kind, ApiErrorKind::NotFound | ApiErrorKind::Conflict) => return Ok(()),
+                Err(error) if error.kind == ApiErrorKind::NotFound => return Ok(()),
+                // Also a conflict: either a new object took the name, which the watch will tell, or somebody wrote at
+                // the same moment.
                 Err(error) => return Err(again(&error)),
             }
         }

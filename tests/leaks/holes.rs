@@ -3,7 +3,6 @@
 
 use crate::schedule::{Intent, is_killed};
 use csi_provisioner::sandbox::simulate::World;
-use csi_provisioner::sandbox::simulate::calls::End;
 use csi_provisioner::sandbox::simulate::objects::VOLUMES;
 use csi_provisioner::sandbox::simulate::seat::Outcome;
 
@@ -16,8 +15,6 @@ pub struct Facts {
     pub ended: bool,
     /// The driver had been asked for a volume whose object did not exist.
     pub creation_open: bool,
-    /// The last answer about it left it open, or there was none.
-    pub unanswered: bool,
     /// A record of it existed.
     pub recorded: bool,
     /// The claim was gone before the next one started.
@@ -27,12 +24,10 @@ pub struct Facts {
 impl Facts {
     pub fn of(world: &World, outcome: Option<&Outcome>, claim_deleted: bool) -> Self {
         let asked = world.calls.of("CreateVolume");
-        let last = asked.last().and_then(|call| call.end);
         Self {
             killed: is_killed(outcome),
             ended: outcome.is_some(),
             creation_open: !asked.is_empty() && world.all(VOLUMES).is_empty(),
-            unanswered: !matches!(last, Some((_, End::Code(_)))),
             recorded: world.all("configmaps").iter().any(|map| map.pointer("/data/attempt").is_some()),
             claim_deleted,
         }

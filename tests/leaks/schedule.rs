@@ -40,15 +40,8 @@ pub enum Mood {
     Unwanted,
 }
 
-pub const MOODS: [Mood; 7] = [
-    Mood::Prompt,
-    Mood::Late,
-    Mood::Unclear,
-    Mood::Refusing,
-    Mood::Breaking,
-    Mood::Forgetful,
-    Mood::Unwanted,
-];
+pub const MOODS: [Mood; 7] =
+    [Mood::Prompt, Mood::Late, Mood::Unclear, Mood::Refusing, Mood::Breaking, Mood::Forgetful, Mood::Unwanted];
 
 #[derive(Clone, Debug)]
 pub struct Schedule {

@@ -3,5 +3,13 @@
 //! One test per field fault of the kinds lost, duplicate, stuck, overload, restart, bad input and messages; each is
 //! named after the rule that it holds.
 
+mod duplicate;
+mod input;
+mod lost;
+mod messages;
 mod ordinary;
+mod overload;
+mod restart;
+mod stuck;
 mod support;
+mod waking;

@@ -66,21 +66,22 @@ impl ClaimRoom {
 
     /// Deletes a volume that nobody may use; remembered until the driver confirms (weak points W7, W15).
     pub(super) async fn discard(&self, uid: &str, discard: &Discard) -> Next {
-        match self.calls.delete_volume(&discard.volume_id, &discard.secrets, discard.facts.migrated).await {
+        let Attempt { request, facts } = discard.attempt.as_ref();
+        match self.calls.delete_volume(&discard.volume_id, &request.secrets, facts.migrated).await {
             Ok(()) => {}
             // The driver says that it does not exist: that is what was wanted.
             Err(error) if error.from_driver && error.code == Code::NotFound => {}
             Err(error) => {
                 let text = format!(
                     "unusable volume {} of volume name {} is not deleted yet and will be tried again: {error}",
-                    discard.volume_id, discard.facts.volume_name
+                    discard.volume_id, facts.volume_name
                 );
-                self.report_failure(&Failure { facts: EventSubject::Facts(&discard.facts), text });
+                self.report_failure(&Failure { facts: EventSubject::Facts(facts), text });
                 return Next::Retry;
             }
         }
         self.book.clear(uid);
-        self.record_ended(&discard.facts).await;
+        self.record_ended(facts).await;
         warn!(target: "claim", volume = %discard.volume_id, "deleted a volume that could not be used");
         // Asked again with backoff: the same answer would come back at once otherwise.
         if self.book.claim(uid).is_some() { Next::Retry } else { Next::Done }

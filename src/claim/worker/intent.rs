@@ -31,15 +31,8 @@ pub struct Intents {
     objects: Objects,
     namespace: String,
     when: When,
-    kept: Mutex<Kept>,
-}
-
-#[derive(Default)]
-struct Kept {
-    /// Claim UIDs that have a record.
-    written: BTreeSet<String>,
-    /// Claim UIDs whose record could not be removed yet.
-    to_remove: BTreeSet<String>,
+    /// Claim UIDs that have a record. Records that have to go are in the room's book.
+    written: Mutex<BTreeSet<String>>,
 }
 
 /// Why a record was not written.
@@ -57,22 +50,22 @@ const PAUSE: Duration = Duration::from_secs(2);
 impl Intents {
     /// Records in `namespace`, written when `when` says so.
     pub fn new(objects: Objects, namespace: &str, when: When) -> Self {
-        Self { objects, namespace: namespace.to_owned(), when, kept: Mutex::default() }
+        Self { objects, namespace: namespace.to_owned(), when, written: Mutex::default() }
     }
 
     fn path(&self) -> Path {
         Path::core("configmaps").namespace(&self.namespace)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn written(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes the record if it is not there. `Ok(Some)` = an earlier process left another request for this claim: that
     /// one has to be repeated instead.
     async fn write(&self, attempt: &Attempt) -> Result<Option<Attempt>, WriteFault> {
         let uid = &attempt.facts.claim.uid;
-        if self.kept().written.contains(uid) {
+        if self.written().contains(uid) {
             return Ok(None);
         }
         let record = intent::record(attempt, &self.namespace)?;
@@ -85,36 +78,8 @@ impl Intents {
             }
             Err(error) => return Err(error.into()),
         };
-        let mut kept = self.kept();
-        kept.written.insert(uid.clone());
-        kept.to_remove.remove(uid);
+        self.written().insert(uid.clone());
         Ok(earlier)
-    }
-
-    /// The creation has ended: its record goes. What cannot be removed now is tried again with the next one; a record
-    /// that outlives its creation only makes the next leader ask once more.
-    async fn remove(&self, facts: &VolumeFacts) {
-        if self.when == When::Never {
-            return;
-        }
-        let due: Vec<String> = {
-            let mut kept = self.kept();
-            if kept.written.remove(&facts.claim.uid) {
-                kept.to_remove.insert(facts.claim.uid.clone());
-            }
-            kept.to_remove.iter().cloned().collect()
-        };
-        for uid in due {
-            match self.objects.delete(&self.path().name(&intent::name(&facts.driver, &uid)), None).await {
-                Ok(()) => {}
-                Err(error) if error.kind == ApiErrorKind::NotFound => {}
-                Err(error) => {
-                    warn!(target: "claim", claim_uid = %uid, %error, "cannot remove the record of an ended creation yet");
-                    continue;
-                }
-            }
-            self.kept().to_remove.remove(&uid);
-        }
     }
 }
 
@@ -157,7 +122,7 @@ impl ClaimRoom {
                 Ok(attempt) => {
                     let uid = attempt.facts.claim.uid.clone();
                     info!(target: "claim", claim_uid = %uid, volume = %attempt.facts.volume_name, "goes on with an open creation of an earlier leader");
-                    self.intents.kept().written.insert(uid.clone());
+                    self.intents.written().insert(uid.clone());
                     self.book.set(&uid, Creation::Unresolved(Arc::new(attempt)));
                     self.queue.add(uid);
                 }
@@ -171,7 +136,7 @@ impl ClaimRoom {
         if self.intents.when != When::Always {
             return Ok(attempt);
         }
-        match self.intents.write(&attempt).await {
+        match self.write_record(&attempt).await {
             Ok(None) => Ok(attempt),
             Ok(Some(earlier)) => Ok(earlier),
             Err(fault) => Err(Refusal::NotRecorded { why: fault.to_string() }),
@@ -183,14 +148,47 @@ impl ClaimRoom {
         if self.intents.when == When::Never {
             return;
         }
-        if let Err(fault) = self.intents.write(attempt).await {
+        if let Err(fault) = self.write_record(attempt).await {
             self.report_failure(&Failure { facts: EventSubject::Facts(&attempt.facts), text: fault.to_string() });
         }
     }
 
-    /// The creation has ended, one way or the other.
+    async fn write_record(&self, attempt: &Attempt) -> Result<Option<Attempt>, WriteFault> {
+        let (uid, written) = (&attempt.facts.claim.uid, self.intents.write(attempt).await);
+        match &written {
+            Ok(_) => self.book.record_is_gone(uid),
+            // It may have been stored all the same. If the creation goes on it is found again, else it has to go.
+            Err(WriteFault::Api(_)) => self.book.record_is_due(uid),
+            Err(WriteFault::Record(_)) => {}
+        }
+        written
+    }
+
+    /// The creation has ended, one way or the other: its record goes. What cannot be removed now is tried again in the
+    /// claim's next turns; a record that outlives its process only makes the next leader ask once more.
     pub(super) async fn record_ended(&self, facts: &VolumeFacts) {
-        self.intents.remove(facts).await;
+        let uid = &facts.claim.uid;
+        if self.intents.written().remove(uid) {
+            self.book.record_is_due(uid);
+        }
+        if self.book.is_record_due(uid) {
+            self.remove_record(uid).await;
+        }
+    }
+
+    /// Removes a record that is due; whether it is gone.
+    pub(super) async fn remove_record(&self, uid: &str) -> bool {
+        let name = intent::name(&self.driver.get().name, uid);
+        match self.objects.delete(&self.intents.path().name(&name), None).await {
+            Ok(()) => {}
+            Err(error) if error.kind == ApiErrorKind::NotFound => {}
+            Err(error) => {
+                warn!(target: "claim", claim_uid = %uid, %error, "cannot remove the record of an ended creation yet");
+                return false;
+            }
+        }
+        self.book.record_is_gone(uid);
+        true
     }
 
     /// At a stop: whatever is still open is written down, if records are wanted at all.
@@ -200,7 +198,13 @@ impl ClaimRoom {
                 Creation::Unresolved(attempt) => self.record_uncertain(&attempt).await,
                 // The request of a created volume gives the same volume again, which is then saved.
                 Creation::Created(made) => self.record_uncertain(&made.attempt).await,
-                Creation::Discarding(_) => {}
+                // As is one that has to go: it is found again, saved, and deleted if nobody wants it.
+                Creation::Discarding(discard) => self.record_uncertain(&discard.attempt).await,
+            }
+        }
+        for uid in self.book.records_due() {
+            if self.book.creation(&uid).is_none() {
+                self.remove_record(&uid).await;
             }
         }
     }

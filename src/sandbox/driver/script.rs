@@ -33,6 +33,8 @@ impl Call {
 pub enum Fault {
     /// Answer this code; the state does not change.
     FailBefore(i32, String),
+    /// As [`Self::FailBefore`], but only for calls about something for which nothing was done yet: a final code is true.
+    Refuse(i32, String),
     /// Change the state, then answer this code: the work is done but the caller does not know.
     FailAfter(i32, String),
     /// Change nothing and never answer.
@@ -80,6 +82,8 @@ struct Inner {
     most_in_flight: u32,
     /// What slow calls hold: method and subject.
     held: BTreeSet<(&'static str, String)>,
+    /// What calls have changed the state about: method and subject.
+    done: BTreeSet<(&'static str, String)>,
 }
 
 impl Script {
@@ -126,11 +130,18 @@ impl Script {
 
     /// Logs the call and runs it through the first matching rule.
     pub(super) async fn around<T>(&self, call: Call, act: impl FnOnce() -> Result<T, Status>) -> Result<T, Status> {
-        let held = (call.method, call.subject.clone());
+        let key = (call.method, call.subject.clone());
         let (number, fault) = self.arrives(call);
-        let holds = matches!(fault, Some(Fault::Slow(_))).then_some(held);
+        let holds = matches!(fault, Some(Fault::Slow(_))).then(|| key.clone());
         let _leaves = Leaves(self.clone(), holds);
-        let answer = Self::act_out(fault, act).await;
+        let done = || {
+            let done = act();
+            if done.is_ok() {
+                self.lock().done.insert(key);
+            }
+            done
+        };
+        let answer = Self::act_out(fault, done).await;
         self.lock().step(number, Some(answer.as_ref().map_or_else(Status::code, |_| Code::Ok)));
         answer
     }
@@ -138,7 +149,9 @@ impl Script {
     async fn act_out<T>(fault: Option<Fault>, act: impl FnOnce() -> Result<T, Status>) -> Result<T, Status> {
         match fault {
             None => act(),
-            Some(Fault::FailBefore(code, text)) => Err(Status::new(Code::from_i32(code), text)),
+            Some(Fault::FailBefore(code, text) | Fault::Refuse(code, text)) => {
+                Err(Status::new(Code::from_i32(code), text))
+            }
             Some(Fault::FailAfter(code, text)) => act().and(Err(Status::new(Code::from_i32(code), text))),
             Some(Fault::HangBefore) => std::future::pending().await,
             Some(Fault::HangAfter) => {
@@ -179,8 +192,11 @@ impl Script {
 impl Inner {
     /// The fault of the first rule that matches; uses it up by one.
     fn hit(&mut self, call: &Call) -> Option<Fault> {
-        let matches =
-            |rule: &&mut Rule| rule.times > 0 && rule.method == call.method && call.subject.contains(&rule.subject);
+        let is_done = self.done.contains(&(call.method, call.subject.clone()));
+        let matches = |rule: &&mut Rule| {
+            let honest = !(is_done && matches!(rule.fault, Fault::Refuse(..)));
+            rule.times > 0 && rule.method == call.method && call.subject.contains(&rule.subject) && honest
+        };
         let rule = self.rules.iter_mut().find(matches)?;
         rule.times -= 1;
         Some(rule.fault.clone())

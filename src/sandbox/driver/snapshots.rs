@@ -20,7 +20,8 @@ pub struct StoredGroup {
 }
 
 impl Backend {
-    pub(super) fn create_snapshot(&mut self, request: &CreateSnapshotRequest) -> Result<Snapshot, Status> {
+    /// `CreateSnapshot`: by name first, then cut (csi-rules.md 8).
+    pub fn create_snapshot(&mut self, request: &CreateSnapshotRequest) -> Result<Snapshot, Status> {
         super::required(&request.name, "name")?;
         super::required(&request.source_volume_id, "source_volume_id")?;
         if let Some(had) = self.snapshots.values().find(|stored| stored.name == request.name) {

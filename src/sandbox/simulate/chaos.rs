@@ -16,6 +16,8 @@ const KINDS: [&str; 5] =
     ["persistentvolumes", "persistentvolumeclaims", "storageclasses", "configmaps", "volumeattachments"];
 /// Codes after which a volume may still appear.
 const OPEN_CODES: [i32; 4] = [1, 4, 10, 14];
+const NOT_FOUND: i32 = 5;
+const INTERNAL: i32 = 13;
 /// Longest time that a drawn trouble takes.
 const LONGEST: Duration = Duration::from_secs(30);
 
@@ -99,8 +101,10 @@ impl World {
         let subject = String::new();
         let fault = match self.random.below(8) {
             0 | 1 => {
-                let code = 1 + i32::try_from(self.random.below(16)).unwrap_or(0);
-                Fault::FailBefore(code, "drawn".to_owned())
+                let drawn = 1 + i32::try_from(self.random.below(16)).unwrap_or(0);
+                // Not found would be a lie about a volume that exists.
+                let code = if drawn == NOT_FOUND { INTERNAL } else { drawn };
+                Fault::Refuse(code, "drawn".to_owned())
             }
             2 => Fault::FailAfter(self.pick(&OPEN_CODES, 14), "drawn".to_owned()),
             3 => Fault::HangBefore,

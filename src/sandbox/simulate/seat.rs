@@ -3,7 +3,7 @@
 use super::cable::Cable;
 use super::socket::Socket;
 use super::wires::{ApiWire, DriverWire};
-use crate::app::embedded::{Around, Ended, Sidecar};
+use crate::app::embedded::{Around, Ended, Sidecar, Sight};
 use crate::clock::Clock;
 use crate::csi::Transport;
 use crate::random::Random;
@@ -36,19 +36,21 @@ pub enum Outcome {
 /// A running sidecar. Dropping it kills it.
 pub struct Running {
     cable: Cable,
+    sight: Sight,
     outcome: watch::Receiver<Option<Outcome>>,
     _task: AbortOnDropHandle<()>,
 }
 
 impl Running {
     pub(super) fn start(sidecar: Sidecar, parts: Parts) -> Self {
-        let cable = parts.cable.clone();
+        let (cable, sight) = (parts.cable.clone(), Sight::default());
+        let seen = sight.clone();
         let (report, outcome) = watch::channel(None);
         let task = tokio::spawn(async move {
-            let outcome = run(sidecar, parts).await;
+            let outcome = run(sidecar, parts, seen).await;
             report.send_replace(Some(outcome));
         });
-        Self { cable, outcome, _task: AbortOnDropHandle::new(task) }
+        Self { cable, sight, outcome, _task: AbortOnDropHandle::new(task) }
     }
 
     /// SIGTERM; see [`Self::ended`].
@@ -77,6 +79,11 @@ impl Running {
         self.outcome.borrow().clone()
     }
 
+    /// Its metrics, as a scrape would show them.
+    pub fn metrics(&self) -> String {
+        self.sight.metrics()
+    }
+
     /// How many points and requests there were so far (see [`super::cable`]).
     pub fn counted(&self) -> (u64, u64) {
         self.cable.counted()
@@ -91,7 +98,7 @@ impl Drop for Running {
     }
 }
 
-async fn run(sidecar: Sidecar, parts: Parts) -> Outcome {
+async fn run(sidecar: Sidecar, parts: Parts, sight: Sight) -> Outcome {
     let Parts { cable, socket, server, driver, clock, random } = parts;
     cable.trace().note(cable.who(), "starts");
     let around = Around {
@@ -101,6 +108,7 @@ async fn run(sidecar: Sidecar, parts: Parts) -> Outcome {
         clock,
         random,
         hostname: cable.who().to_owned(),
+        sight,
     };
     let outcome = tokio::select! {
         biased;

@@ -2,6 +2,7 @@
 
 use super::cable::Side;
 use crate::signal::Signal;
+use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,6 +20,17 @@ pub struct Break {
     pub times: u32,
     /// Whether the driver hears of them.
     pub side: Side,
+}
+
+/// What is changed in an OK answer of `CreateVolume`: the driver's own mistakes and peculiarities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Twist {
+    /// It tells this size.
+    Size(i64),
+    /// It does not confirm the content source.
+    NoSource,
+    /// It names no volume.
+    NoVolume,
 }
 
 /// The driver's end, shared by all sidecars.
@@ -44,6 +56,7 @@ impl Default for Deaths {
 struct State {
     away_until: Option<Instant>,
     breaks: Vec<Break>,
+    twists: VecDeque<Twist>,
 }
 
 impl DriverEnd {
@@ -56,6 +69,11 @@ impl DriverEnd {
     /// Breaks connections.
     pub fn break_next(&self, what: Break) {
         self.state().breaks.push(what);
+    }
+
+    /// Changes the next OK answer of `CreateVolume` that has no change yet.
+    pub fn twist_next(&self, twist: Twist) {
+        self.state().twists.push_back(twist);
     }
 
     /// Takes back every break that has not happened yet; a driver that is away comes back when it was to.
@@ -111,6 +129,11 @@ impl Socket {
             self.own.losses.send_modify(|losses| *losses += 1);
         }
         true
+    }
+
+    /// What to change in this answer; uses it up.
+    pub(super) fn twist(&self, method: &str, code: i32) -> Option<Twist> {
+        if method == "CreateVolume" && code == 0 { self.end.state().twists.pop_front() } else { None }
     }
 
     /// The connection is gone.

@@ -3,7 +3,7 @@
 
 use super::cable::{Cable, Side};
 use super::calls::End;
-use super::socket::Socket;
+use super::socket::{Socket, Twist};
 use super::trace::digest;
 use crate::csi::proto::v1;
 use crate::sandbox::apiserver::{ApiService, Body};
@@ -131,7 +131,11 @@ impl DriverWire {
                 return Err("connection reset".into());
             }
         };
-        let (code, answer) = answer?;
+        let (code, mut answer) = answer?;
+        if let Some(twist) = self.socket.twist(&method, code) {
+            trace.note(&who, format_args!("{twist:?} in the answer to {asked}"));
+            answer = twisted(answer, twist).await?;
+        }
         running.ended(End::Code(code));
         trace.note(&who, format_args!("<- {code} {asked}"));
         Ok(answer)
@@ -151,6 +155,26 @@ async fn ask(
     let bytes = body.to_bytes();
     let body = Full::new(bytes).with_trailers(async move { trailers.map(Ok) });
     Ok((code, Response::from_parts(parts, tonic::body::Body::new(body))))
+}
+
+async fn twisted(answer: Response<tonic::body::Body>, twist: Twist) -> Result<Response<tonic::body::Body>, BoxError> {
+    let (parts, body) = answer.into_parts();
+    let body = body.collect().await?;
+    let trailers = body.trailers().cloned();
+    let bytes = body.to_bytes();
+    let mut reply = v1::CreateVolumeResponse::decode(bytes.get(5..).unwrap_or_default())?;
+    match (twist, reply.volume.as_mut()) {
+        (Twist::Size(size), Some(volume)) => volume.capacity_bytes = size,
+        (Twist::NoSource, Some(volume)) => volume.content_source = None,
+        (Twist::NoVolume, _) => reply.volume = None,
+        (Twist::Size(_) | Twist::NoSource, None) => {}
+    }
+    let message = reply.encode_to_vec();
+    let mut framed = vec![0];
+    framed.extend(u32::try_from(message.len())?.to_be_bytes());
+    framed.extend(message);
+    let body = Full::new(Bytes::from(framed)).with_trailers(async move { trailers.map(Ok) });
+    Ok(Response::from_parts(parts, tonic::body::Body::new(body)))
 }
 
 /// What a call is about.
