@@ -1,40 +1,61 @@
 //! Attached volumes, and how few calls the API server sees.
 
 use crate::support::api::{ATTACHMENTS, VOLUMES, text};
-use crate::support::audit::asked;
+use crate::support::audit::{Asked, asked};
 use crate::support::driver::Driver;
 use crate::support::objects::{claim, class};
 use crate::support::plane::Plane;
 use crate::support::wait::{SOON, holds_for, wait_until};
 use crate::support::world::World;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// How often each request was made.
+fn counted<'a>(requests: impl Iterator<Item = &'a Asked>) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for one in requests {
+        *counts.entry(format!("{one:?}")).or_default() += 1;
+    }
+    counts
+}
 
 #[test]
 #[ignore = "needs e2e/tools/bin: run e2e/run"]
 fn cluster_plain_claim_costs_three_calls_and_its_end_two_writes() {
+    const CLAIMS: usize = 12;
     let world = World::new("calls");
     world.create(class("fast"));
     let driver = Driver::bench(&world).started();
     let _sidecar = world.sidecar(&driver);
-    world.create(claim("data"));
-    let volume = text(&world.bound("data"), "/metadata/name").to_owned();
-    world.tells("data", "ProvisioningSucceeded", "");
-    let made = asked(&world, &[&volume]);
-    assert!(made.iter().all(|one| one.agent.starts_with("csi-provisioner/")), "{:?}", made[0].agent);
-    let mut seen: Vec<String> = made.iter().map(|one| format!("{one:?}")).collect();
-    seen.sort();
-    assert_eq!(seen, ["create events (201)", "create events (201)", "create persistentvolumes (201)"]);
-    world.delete_claim("data");
-    wait_until("the volume is gone", SOON, || world.api.find(&format!("{VOLUMES}/{volume}")).is_none());
+    let claims: Vec<String> = (0..CLAIMS).map(|number| format!("data-{number}")).collect();
+    for name in &claims {
+        world.create(claim(name));
+    }
+    let volumes: Vec<String> =
+        claims.iter().map(|name| text(&world.bound(name), "/metadata/name").to_owned()).collect();
+    for name in &claims {
+        world.tells(name, "ProvisioningSucceeded", "");
+    }
+    let names: Vec<&str> = volumes.iter().map(String::as_str).collect();
+    let made = asked(&world, &names);
+    assert!(made.iter().all(|one| one.program.starts_with("csi-provisioner/")), "{:?}", made[0].program);
+    let wanted = [("create events (201)", 2 * CLAIMS), ("create persistentvolumes (201)", CLAIMS)];
+    assert_eq!(counted(made.iter()), wanted.map(|(request, count)| (request.to_owned(), count)).into());
+
+    for name in &claims {
+        world.api.delete(&world.claim(name));
+    }
+    wait_until("the volumes are gone", SOON, || world.volumes().is_empty());
     // Nothing comes after that.
     std::thread::sleep(Duration::from_secs(2));
-    let ended = asked(&world, &[&volume]).split_off(made.len());
-    let writes: Vec<String> = ended.iter().filter(|one| one.is_write()).map(|one| format!("{one:?}")).collect();
-    assert_eq!(writes, ["delete persistentvolumes (200)", "patch persistentvolumes (200)"]);
+    let ended = asked(&world, &names).split_off(made.len());
+    let wanted = [("delete persistentvolumes (200)", CLAIMS), ("patch persistentvolumes (200)", CLAIMS)];
+    let writes = counted(ended.iter().filter(|one| one.is_write()));
+    assert_eq!(writes, wanted.map(|(request, count)| (request.to_owned(), count)).into());
     assert!(ended.iter().all(|one| one.status < 400), "{ended:?}");
-    assert_eq!(driver.calls("DeleteVolume").len(), 1);
+    assert_eq!(driver.calls("DeleteVolume").len(), CLAIMS);
     world.settles_with(&driver, 0);
 }
 

@@ -14,4 +14,5 @@ mod handover;
 mod lease;
 mod plain;
 mod scenarios;
+mod sources;
 mod start;

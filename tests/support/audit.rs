@@ -15,7 +15,7 @@ pub struct Asked {
     /// HTTP status of the answer.
     pub status: u64,
     /// Who asked: name and version of the program.
-    pub agent: String,
+    pub program: String,
 }
 
 impl fmt::Debug for Asked {
@@ -47,7 +47,7 @@ pub fn asked(world: &World, names: &[&str]) -> Vec<Asked> {
             verb: text(&entry, "/verb").to_owned(),
             resource: text(&entry, "/objectRef/resource").to_owned(),
             status: entry["responseStatus"]["code"].as_u64().unwrap_or(0),
-            agent: text(&entry, "/userAgent").to_owned(),
+            program: text(&entry, "/userAgent").to_owned(),
         })
         .collect()
 }

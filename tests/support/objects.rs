@@ -57,6 +57,13 @@ impl Claim {
         self
     }
 
+    /// With the content of a snapshot.
+    pub fn restored_from(mut self, name: &str) -> Self {
+        let group = "snapshot.storage.k8s.io";
+        self.spec["dataSource"] = json!({"apiGroup": group, "kind": "VolumeSnapshot", "name": name});
+        self
+    }
+
     /// With an annotation.
     pub fn annotated(mut self, key: &str, value: &str) -> Self {
         self.annotations[key] = value.into();

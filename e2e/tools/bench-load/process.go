@@ -106,7 +106,8 @@ func (p *process) stop(patience time.Duration) (time.Duration, usage) {
 	total := usage{}
 	if state, ok := p.command.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		cpu := time.Duration(state.Utime.Nano() + state.Stime.Nano())
-		total = usage{CPUSeconds: cpu.Seconds(), PeakMiB: float64(state.Maxrss) / 1024}
+		// The peak is read from /proc before the end: Maxrss would include what this process was before exec.
+		total = usage{CPUSeconds: cpu.Seconds()}
 	}
 	return time.Since(begin), total
 }

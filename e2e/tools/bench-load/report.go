@@ -48,7 +48,7 @@ var rows = []row{
 	{"CPU until idle, s", func(r result) (float64, bool) { return positive(r.Idle.CPUSeconds) }},
 	{"memory idle, MiB", func(r result) (float64, bool) { return positive(r.Idle.RSSMiB) }},
 	{"memory at the end, MiB", func(r result) (float64, bool) { return positive(r.End.RSSMiB) }},
-	{"memory peak, MiB", func(r result) (float64, bool) { return positive(r.Total.PeakMiB) }},
+	{"memory peak, MiB", func(r result) (float64, bool) { return positive(r.End.PeakMiB) }},
 	{"CPU while observed, s", func(r result) (float64, bool) { return r.After.CPUSeconds - r.Idle.CPUSeconds, r.Claims == 0 }},
 	{"all bound after, s", func(r result) (float64, bool) { return r.AllBound, r.Scenario != "start" && r.Bound > 0 }},
 	{"last volume saved after, s", func(r result) (float64, bool) { return last(r.Created, r.Claims > 1) }},

@@ -9,6 +9,8 @@ use tracing::{info, warn};
 /// A stream that lasted so long was a working one: waits start from the beginning.
 pub(super) const STEADY: Duration = Duration::from_secs(10);
 const WAIT: Backoff = Backoff { base: Duration::from_secs(1), max: Duration::from_secs(30) };
+/// Failures that are counted at most, for a right that was there before: waits up to 4 s.
+const FORBIDDEN_AGAIN: u32 = 2;
 /// Longest `Retry-After` that is taken seriously.
 const LONGEST_REQUEST: Duration = Duration::from_mins(2);
 
@@ -19,15 +21,18 @@ pub(super) struct Pace {
     failures: u32,
     /// The failure that the log told last.
     told: Option<String>,
+    /// A list was complete at some time: the rights were there.
+    has_listed: bool,
 }
 
 impl Pace {
     pub(super) fn new(name: &'static str, random: Random) -> Self {
-        Self { name, random, failures: 0, told: None }
+        Self { name, random, failures: 0, told: None, has_listed: false }
     }
 
     /// A list was complete.
     pub(super) fn listed(&mut self) {
+        self.has_listed = true;
         if self.told.take().is_some() {
             info!(target: "watch", resource = self.name, "watching again");
         }
@@ -41,11 +46,25 @@ impl Pace {
             self.failures = 0;
             self.told = None;
         }
-        let half = WAIT.delay(self.failures) / 2;
+        let half = WAIT.delay(self.counted(error)) / 2;
         self.failures = self.failures.saturating_add(1);
         self.tell(error, was_steady);
         let own = half + self.random.duration_below(half);
         own.max(error.kind.retry_after().unwrap_or_default().min(LONGEST_REQUEST))
+    }
+
+    /// The failures that decide the wait. After a restart of the API server two kinds heal within seconds, and what
+    /// failed before them says nothing about them.
+    fn counted(&self, error: &ApiError) -> u32 {
+        if error.kind == ApiErrorKind::Gone {
+            // Only the place to go on from is gone; the server answers.
+            0
+        } else if error.kind == ApiErrorKind::Forbidden && self.has_listed {
+            // A server that has just started refuses everybody until it has read the roles.
+            self.failures.min(FORBIDDEN_AGAIN)
+        } else {
+            self.failures
+        }
     }
 
     fn tell(&mut self, error: &ApiError, was_steady: bool) {
@@ -105,6 +124,26 @@ mod tests {
             assert!((limit / 2..limit).contains(wait), "{wait:?} of {limit:?}");
         }
         assert!(waits.iter().all(|wait| *wait <= WAIT.max));
+    }
+
+    #[test]
+    fn new_list_after_a_lost_place_does_not_wait_for_earlier_failures() {
+        let mut pace = pace();
+        for _ in 0..10 {
+            pace.failed(&error(ApiErrorKind::Transport), Duration::ZERO);
+        }
+        assert!(pace.failed(&error(ApiErrorKind::Gone), Duration::ZERO) <= WAIT.base);
+    }
+
+    #[test]
+    fn right_that_was_there_is_soon_asked_for_again() {
+        let mut pace = pace();
+        let longest = |pace: &mut Pace| {
+            (0..10).map(|_| pace.failed(&error(ApiErrorKind::Forbidden), Duration::ZERO)).max().unwrap_or_default()
+        };
+        assert!(longest(&mut pace) > Duration::from_secs(15), "never there");
+        pace.listed();
+        assert!(longest(&mut pace) <= Duration::from_secs(4), "there before");
     }
 
     #[test]
