@@ -1,6 +1,7 @@
 //! Lost and leaked volumes.
 
 use crate::support::*;
+use csi_provisioner::sandbox::apiserver::DeleteOptions;
 use csi_provisioner::sandbox::apiserver::faults::{Effect, Match};
 use csi_provisioner::sandbox::driver::DriverOptions;
 use csi_provisioner::sandbox::driver::script::Fault;
@@ -39,7 +40,7 @@ async fn recorded_creation_is_finished_by_the_next_leader() {
     sidecar.kill().await;
     world.remove(CLAIMS, "data");
     let _next = world.start();
-    comes(&world, LONG, "the clean-up", |world| empty(world)).await;
+    comes(&world, LONG, "the clean-up", empty).await;
     assert!(all_equal(&world.calls.of("CreateVolume")));
     comes_to_rest(&world).await;
 }
@@ -88,7 +89,7 @@ async fn restore_that_runs_keeps_its_snapshot_until_it_is_resolved() {
     add_claim(&world, "copy", CLASS, &restore());
     sleep(secs(12)).await;
     world.remove(CLAIMS, "copy");
-    world.server.delete("volumesnapshots", NAMESPACE, "snap", &Default::default()).expect("marked");
+    world.server.delete("volumesnapshots", NAMESPACE, "snap", &DeleteOptions::default()).expect("marked");
     sleep(secs(5)).await;
     assert_eq!(world.all("volumesnapshots").len(), 1, "the snapshot went while the restore ran");
     comes(&world, LONG, "the end of the copy", |world| !succeeded(world, "DeleteVolume").is_empty()).await;
