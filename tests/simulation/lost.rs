@@ -6,9 +6,11 @@ use csi_provisioner::sandbox::apiserver::faults::{Effect, Match};
 use csi_provisioner::sandbox::driver::DriverOptions;
 use csi_provisioner::sandbox::driver::script::Fault;
 use csi_provisioner::sandbox::simulate::World;
+use csi_provisioner::sandbox::simulate::cable::Side;
 use csi_provisioner::sandbox::simulate::objects::{CLAIMS, NAMESPACE, SELECTED_NODE, VOLUMES, text};
-use csi_provisioner::sandbox::simulate::socket::Twist;
+use csi_provisioner::sandbox::simulate::socket::{Break, Twist};
 use serde_json::json;
+use std::time::Duration;
 use tokio::time::sleep;
 
 /// L01: the claim is gone while the driver still works on its volume.
@@ -27,6 +29,22 @@ async fn unresolved_creation_of_a_deleted_claim_is_finished_and_cleaned() {
         assert_eq!(succeeded(&world, "DeleteVolume").len(), 1);
         comes_to_rest(&world).await;
     }
+}
+
+/// L01: the same for a connection that broke after the driver had made the volume.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn broken_connection_says_nothing_about_the_volume() {
+    let world = world(&[]);
+    let side = Side::After;
+    world.socket.break_next(Break { method: "CreateVolume", subject: String::new(), times: 1, side });
+    script(&world, "CreateVolume", 1, Fault::Slow(secs(1)));
+    let _sidecar = world.start();
+    world.add_claim("data", CLASS);
+    sleep(Duration::from_millis(500)).await;
+    world.remove(CLAIMS, "data");
+    comes(&world, LONG, "the clean-up", |world| empty(world) && !succeeded(world, "DeleteVolume").is_empty()).await;
+    assert!(world.calls.of("CreateVolume").len() > 1 && all_equal(&world.calls.of("CreateVolume")));
+    comes_to_rest(&world).await;
 }
 
 /// L02: with a record, also a killed process loses nothing; `tests/leaks` tries every moment.
