@@ -15,6 +15,7 @@ use crate::kube_api::queue::{Backoff, Queue};
 use crate::kube_api::secrets::SecretReader;
 use crate::model::driver::DriverCell;
 use crate::protection;
+use crate::protection::SourceKey;
 use crate::protection::worker::ProtectionRoom;
 use crate::random::Random;
 use crate::report::metrics::Metrics;
@@ -66,6 +67,9 @@ struct Shared {
     volume_book: Arc<volume::book::Book>,
     nodes: SharedNodes,
     grants: Arc<claim::grants::Grants>,
+    /// Sources whose protection has to be looked at.
+    source_claims: Queue<SourceKey>,
+    snapshots: Queue<SourceKey>,
 }
 
 impl Rooms {
@@ -79,6 +83,8 @@ impl Rooms {
             volume_book: Arc::default(),
             nodes: SharedNodes::default(),
             grants: Arc::default(),
+            source_claims: Queue::new(backoff(&ground.config), Arc::new(())),
+            snapshots: Queue::new(backoff(&ground.config), Arc::new(())),
         };
         let claims = Arc::new(claim_room(ground, &shared));
         let protection = Arc::new(protection_room(ground, &shared, &claims));
@@ -110,6 +116,8 @@ fn claim_room(ground: &Ground, shared: &Shared) -> ClaimRoom {
             grants: Arc::clone(&shared.grants),
             driver: ground.driver.clone(),
             options: config.options.clone(),
+            source_claims: shared.source_claims.clone(),
+            snapshots: shared.snapshots.clone(),
         }),
         secrets: Arc::clone(&shared.secrets),
         sources: SourceViews::default(),
@@ -134,8 +142,8 @@ fn volume_room(ground: &Ground, shared: &Shared) -> VolumeRoom {
 fn protection_room(ground: &Ground, shared: &Shared, claims: &Arc<ClaimRoom>) -> ProtectionRoom {
     ProtectionRoom {
         book: Arc::new(protection::book::Book::default()),
-        claims: Queue::new(backoff(&ground.config), Arc::new(())),
-        snapshots: Queue::new(backoff(&ground.config), Arc::new(())),
+        claims: shared.source_claims.clone(),
+        snapshots: shared.snapshots.clone(),
         driver: ground.driver.clone(),
         objects: shared.objects.clone(),
         recorder: ground.recorder.clone(),

@@ -3,8 +3,9 @@
 use crate::claim;
 use crate::claim::places;
 use crate::claim::refusal::{Refusal, cut};
-use crate::claim::source::SourceKind;
+use crate::claim::source::{DataSource, SourceKind};
 use crate::claim::worker::ClaimRoom;
+use crate::kube_api::queue::Queue;
 use crate::migration;
 use crate::model::driver::DriverCell;
 use crate::model::grant::Grant;
@@ -30,6 +31,10 @@ pub struct ForClaims {
     pub driver: DriverCell,
     /// Settings.
     pub options: Options,
+    /// Source claims to look at.
+    pub source_claims: Queue<SourceKey>,
+    /// Snapshots to look at.
+    pub snapshots: Queue<SourceKey>,
 }
 
 impl claim::worker::Surroundings for ForClaims {
@@ -53,6 +58,14 @@ impl claim::worker::Surroundings for ForClaims {
 
     fn to_in_tree(&self, volume: &Value) -> Result<Value, String> {
         migration::volume_to_in_tree(volume).map_err(|error| error.to_string())
+    }
+
+    fn source_may_be_free(&self, source: &DataSource) {
+        let key = SourceKey::new(&source.namespace, &source.name);
+        match source.kind {
+            SourceKind::Claim => self.source_claims.add(key),
+            SourceKind::Snapshot => self.snapshots.add(key),
+        }
     }
 
     fn grants(&self, namespace: &str) -> Vec<Grant> {

@@ -34,6 +34,8 @@ struct Inner {
     names: BTreeMap<String, String>,
     /// Claims that have had their `Provisioning` event, so that retries do not repeat it (W44).
     announced: BTreeSet<String>,
+    /// Claims that were told that their class does not exist.
+    classless: BTreeSet<String>,
     /// Claim UIDs whose durable record has to be removed.
     records_due: BTreeSet<String>,
 }
@@ -59,6 +61,7 @@ impl Book {
             holds: HoldBack::new(hold_time),
             names: BTreeMap::new(),
             announced: BTreeSet::new(),
+            classless: BTreeSet::new(),
             records_due: BTreeSet::new(),
         }))
     }
@@ -202,6 +205,16 @@ impl Book {
         self.lock().announced.insert(uid.to_owned())
     }
 
+    /// The claim's class does not exist. True the first time since it last did.
+    pub fn misses_class(&self, uid: &str) -> bool {
+        self.lock().classless.insert(uid.to_owned())
+    }
+
+    /// The claim's class exists.
+    pub fn has_class(&self, uid: &str) {
+        self.lock().classless.remove(uid);
+    }
+
     /// The durable record of this claim may exist and has to go; until then the claim is not forgotten.
     pub fn record_is_due(&self, uid: &str) {
         self.lock().records_due.insert(uid.to_owned());
@@ -232,6 +245,7 @@ impl Inner {
         let known = self.claims.remove(uid).is_some();
         self.holds.forget(uid);
         self.announced.remove(uid);
+        self.classless.remove(uid);
         if let Some(name) = self.saved.remove(uid) {
             self.free(uid, &name);
         }

@@ -22,6 +22,7 @@ use super::classes::Classes;
 use super::hold_back::Fingerprint;
 use super::plan::{self, Draft, Setting, Verdict, VolumeFacts};
 use super::refusal::{self, Refusal, RefusalState};
+use super::source::DataSource;
 use super::unresolved::Creation;
 use crate::csi::Calls;
 use crate::kube_api::events::{Recorder, Regarding};
@@ -52,6 +53,8 @@ pub trait Surroundings: Send + Sync {
     fn translate_class(&self, class: &Class, driver: &Driver) -> Result<Option<Class>, Refusal>;
     /// The volume object in the terms of the in-tree plug-in that the driver replaced.
     fn to_in_tree(&self, volume: &Value) -> Result<Value, String>;
+    /// A creation from this source has ended: its protection may not be needed any more.
+    fn source_may_be_free(&self, source: &DataSource);
     /// Reference grants of a namespace.
     fn grants(&self, namespace: &str) -> Vec<Grant>;
 }
@@ -171,6 +174,7 @@ impl ClaimRoom {
                 None => return self.class_missing(uid, &claim, claim.class_name()),
             },
         };
+        self.book.has_class(uid);
         if let Some(wait) = self.book.held_for(uid, &Fingerprint::of(&claim, &class), Instant::now()) {
             return Next::After(wait);
         }
@@ -238,9 +242,9 @@ impl ClaimRoom {
     }
 
     fn class_missing(&self, uid: &str, claim: &Claim, name: &str) -> Next {
-        // Said once per look, and looked at again when a class of that name appears (W42: no silent case).
+        // Said once, and looked at again when a class of that name appears (W42: no silent case).
         let refusal = Refusal::ClassNotFound { class: refusal::cut(name) };
-        if self.queue.failures(&uid.to_owned()) == 0 {
+        if self.book.misses_class(uid) {
             self.report_failure(&Failure { facts: EventSubject::Claim(claim), text: refusal.to_string() });
         }
         self.metrics.provision_failed(claim.class_name(), source_kind(claim));

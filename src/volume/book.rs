@@ -2,8 +2,8 @@
 //!
 //! Promises:
 //! - a volume object that is Bound and as it should be costs nothing;
-//! - storage whose deletion the driver confirmed is remembered until the object is gone, so that our own writes coming
-//!   back as events never start a second deletion (weak point W32);
+//! - storage whose deletion the driver confirmed is remembered beyond the end of the object, so that our own writes
+//!   coming back as events, and views that fell behind, never start a second deletion (weak point W32);
 //! - attachments are counted by volume name, so that no deletion scans them (W17).
 
 use super::attachments::{self, Attachments};
@@ -13,6 +13,7 @@ use crate::model::meta::{MetaExt, is_older};
 use crate::model::{Driver, Volume};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// A volume object that needs something or is not Bound yet.
@@ -37,7 +38,9 @@ struct Inner {
     /// A list of attachments has been seen whole: only then "not attached" can be believed.
     attachments_known: bool,
     /// How far the deletion of a volume object got, by UID.
-    progress: BTreeMap<String, Progress>,
+    progress: BTreeMap<String, Remembered>,
+    /// When old entries of `progress` were last looked for.
+    tidied: Option<Instant>,
     /// When the last "still attached" event of a volume was written.
     told: BTreeMap<String, Instant>,
 }
@@ -50,6 +53,20 @@ pub enum Progress {
     /// The object is deleted and our finalizer is off it; others may still hold it.
     Released,
 }
+
+/// See [`Book::set_progress`].
+#[derive(Debug)]
+struct Remembered {
+    progress: Progress,
+    name: String,
+    at: Instant,
+}
+
+/// How long the progress of an object is remembered after it seems to be gone: a list or a watch that fell behind may
+/// show it once more. UIDs never come back, so remembering too long costs only memory.
+const REMEMBER: Duration = Duration::from_mins(15);
+/// Pause between two looks for old entries.
+const TIDY: Duration = Duration::from_mins(1);
 
 /// Whether a volume object has to be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,10 +106,8 @@ impl Book {
     }
 
     /// The object is gone.
-    pub fn gone(&self, name: &str, uid: &str) -> Noticed {
-        let mut inner = self.lock();
-        inner.progress.remove(uid);
-        inner.leave(name)
+    pub fn gone(&self, name: &str) -> Noticed {
+        self.lock().leave(name)
     }
 
     /// Names of held objects, for the sweep at the end of a list.
@@ -112,14 +127,17 @@ impl Book {
         Some(volume.spec.claim_ref.as_ref().map(|claim| claim.uid.clone()).unwrap_or_default())
     }
 
-    /// Remembers how far the deletion of this object got.
-    pub fn set_progress(&self, uid: &str, progress: Progress) {
-        self.lock().progress.insert(uid.to_owned(), progress);
+    /// Remembers how far the deletion of this object got, while it is held and for a while after.
+    pub fn set_progress(&self, volume: &Volume, progress: Progress, now: Instant) {
+        let mut inner = self.lock();
+        inner.tidy(now);
+        let remembered = Remembered { progress, name: volume.metadata.name().to_owned(), at: now };
+        inner.progress.insert(volume.metadata.uid().to_owned(), remembered);
     }
 
-    /// How far the deletion of this object got, until it is gone.
+    /// How far the deletion of this object got.
     pub fn progress(&self, uid: &str) -> Option<Progress> {
-        self.lock().progress.get(uid).copied()
+        self.lock().progress.get(uid).map(|remembered| remembered.progress)
     }
 
     /// Takes in an attachment.
@@ -170,17 +188,24 @@ impl Book {
 }
 
 /// Shortest time between two events that tell the same waiting.
-const TELL_AGAIN: std::time::Duration = std::time::Duration::from_secs(60);
+const TELL_AGAIN: Duration = Duration::from_mins(1);
 
 impl Inner {
     fn leave(&mut self, name: &str) -> Noticed {
         self.told.remove(name);
-        match self.held.remove(name) {
-            Some(held) => {
-                self.progress.remove(held.volume.metadata.uid());
-                Noticed::Left
-            }
-            None => Noticed::Nothing,
+        if self.held.remove(name).is_some() { Noticed::Left } else { Noticed::Nothing }
+    }
+
+    /// Forgets the progress of objects that have been gone for long.
+    fn tidy(&mut self, now: Instant) {
+        if self.tidied.is_some_and(|last| now.duration_since(last) < TIDY) {
+            return;
         }
+        self.tidied = Some(now);
+        let held = &self.held;
+        self.progress.retain(|uid, remembered| {
+            let is_held = held.get(&remembered.name).is_some_and(|held| held.volume.metadata.uid() == uid);
+            is_held || now.duration_since(remembered.at) < REMEMBER
+        });
     }
 }

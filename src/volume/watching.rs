@@ -51,13 +51,13 @@ impl Observer<Volume> for VolumeObserver {
 
     fn gone(&mut self, volume: Volume) {
         let name = volume.metadata.name();
-        let noticed = self.book.gone(name, volume.metadata.uid());
+        let noticed = self.book.gone(name);
         self.act(name, noticed);
     }
 
     fn list_ends(&mut self) {
         for name in self.sweep.end(self.book.names()) {
-            let noticed = self.book.gone(&name, "");
+            let noticed = self.book.gone(&name);
             self.act(&name, noticed);
         }
     }

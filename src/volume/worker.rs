@@ -129,11 +129,11 @@ impl VolumeRoom {
         if progress.is_none() {
             let volume = self.fresh_view(held).await?;
             self.delete_storage(&volume).await?;
-            self.book.set_progress(uid, Progress::StorageGone);
+            self.book.set_progress(&held.volume, Progress::StorageGone, Instant::now());
             self.metrics.delete_ok(volume.class_name(), began.elapsed().as_secs_f64());
         }
         self.remove_object(&held.volume).await?;
-        self.book.set_progress(uid, Progress::Released);
+        self.book.set_progress(&held.volume, Progress::Released, Instant::now());
         Ok(())
     }
 

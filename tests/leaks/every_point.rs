@@ -21,7 +21,7 @@ impl Hunt {
             return verdict.counted;
         }
         let only_leaks = verdict.findings.iter().all(|finding| matches!(finding, Finding::Leaked { .. }));
-        match hole_of(schedule.intent, &verdict.facts).filter(|_| only_leaks) {
+        match hole_of(schedule.intent, verdict.facts).filter(|_| only_leaks) {
             Some(hole) => {
                 self.holes.insert(hole);
             }

@@ -8,6 +8,7 @@ use csi_provisioner::sandbox::simulate::seat::Outcome;
 
 /// What was so when the first sidecar ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "one flag per fact")]
 pub struct Facts {
     /// It was killed.
     pub killed: bool,
@@ -38,7 +39,7 @@ impl Facts {
 pub struct Hole {
     pub intent: Intent,
     pub reason: &'static str,
-    pub is: fn(&Facts) -> bool,
+    pub is: fn(Facts) -> bool,
 }
 
 pub const HOLES: [Hole; 3] = [
@@ -63,6 +64,6 @@ pub const HOLES: [Hole; 3] = [
 ];
 
 /// Number of the hole that explains a finding.
-pub fn hole_of(intent: Intent, facts: &Facts) -> Option<usize> {
+pub fn hole_of(intent: Intent, facts: Facts) -> Option<usize> {
     HOLES.iter().position(|hole| hole.intent == intent && (hole.is)(facts))
 }

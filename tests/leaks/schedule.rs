@@ -168,7 +168,9 @@ fn forget_unsaved(world: &World) {
         world.all(VOLUMES).iter().map(|volume| text(volume, "/spec/csi/volumeHandle").to_owned()).collect();
     let mut backend = world.driver.backend();
     let unsaved: Vec<String> = backend.volumes().keys().filter(|id| !saved.contains(id)).cloned().collect();
-    unsaved.iter().for_each(|id| backend.lose(id));
+    for id in &unsaved {
+        backend.lose(id);
+    }
 }
 
 /// Whether an ending was SIGKILL.

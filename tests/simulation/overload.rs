@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use csi_provisioner::sandbox::driver::script::Fault;
+use csi_provisioner::sandbox::simulate::World;
 use csi_provisioner::sandbox::simulate::objects::{CLAIMS, VOLUMES};
 use serde_json::json;
 use std::time::Duration;
@@ -13,7 +14,7 @@ async fn burst_of_claims_costs_one_write_each_and_no_reads() {
     let world = world(&["--kube-api-qps=5", "--kube-api-burst=10"]);
     let _sidecar = world.start();
     (0..200).for_each(|number| drop(world.add_claim(&format!("data-{number}"), CLASS)));
-    comes(&world, secs(45), "the last bound claim", |world| world.all_bound()).await;
+    comes(&world, secs(45), "the last bound claim", World::all_bound).await;
     assert_eq!(world.requests_of("create", VOLUMES, None), 200);
     let reads =
         [CLAIMS, VOLUMES, "storageclasses", "nodes", "csinodes"].map(|kind| world.requests_of("get", kind, None));
@@ -62,7 +63,7 @@ async fn calls_at_once_are_limited_by_the_workers() {
     script(&world, "DeleteVolume", 300, Fault::Slow(secs(1)));
     let _sidecar = world.start();
     (0..150).for_each(|number| drop(world.add_claim(&format!("first-{number}"), CLASS)));
-    comes(&world, secs(60), "the first half", |world| world.all_bound()).await;
+    comes(&world, secs(60), "the first half", World::all_bound).await;
     (0..150).for_each(|number| {
         world.remove(CLAIMS, &format!("first-{number}"));
         world.add_claim(&format!("second-{number}"), CLASS);

@@ -81,7 +81,7 @@ async fn lease_never_waits_behind_volume_traffic() {
     let world = world(&flags);
     let sidecar = world.start();
     (0..300).for_each(|number| drop(world.add_claim(&format!("data-{number}"), CLASS)));
-    comes(&world, secs(90), "the last bound claim", |world| world.all_bound()).await;
+    comes(&world, secs(90), "the last bound claim", World::all_bound).await;
     assert_eq!(sidecar.outcome(), None);
     let lease = &world.all("leases")[0];
     assert!(lease["spec"]["leaseTransitions"].as_i64().unwrap_or(0) <= 1, "{lease}");
@@ -112,7 +112,7 @@ async fn objects_deleted_while_watches_were_cut_are_noticed() {
     let world = world(&[]);
     let sidecar = world.start();
     (0..5).for_each(|number| drop(world.add_claim(&format!("data-{number}"), CLASS)));
-    comes(&world, secs(5), "the bound claims", |world| world.all_bound()).await;
+    comes(&world, secs(5), "the bound claims", World::all_bound).await;
     script(&world, "CreateVolume", 100, fails(INTERNAL));
     world.add_claim("failing", CLASS);
     sleep(secs(5)).await;

@@ -1,6 +1,7 @@
 //! Stuck objects.
 
 use crate::support::*;
+use csi_provisioner::sandbox::apiserver::DeleteOptions;
 use csi_provisioner::sandbox::apiserver::faults::{Effect, Match};
 use csi_provisioner::sandbox::driver::script::Fault;
 use csi_provisioner::sandbox::simulate::World;
@@ -96,7 +97,7 @@ async fn snapshot_is_free_again_after_a_failed_restore_and_a_crash() {
         world.server.faults().add_times(Match::any().verb("update").resource("volumesnapshots"), refused, 1);
         world.remove(CLAIMS, "copy");
         let _next = next.unwrap_or_else(|| world.start());
-        world.server.delete("volumesnapshots", NAMESPACE, "snap", &Default::default()).expect("marked or gone");
+        world.server.delete("volumesnapshots", NAMESPACE, "snap", &DeleteOptions::default()).expect("marked or gone");
         comes(&world, secs(400), "the end of the snapshot", |world| world.all("volumesnapshots").is_empty()).await;
     }
 }

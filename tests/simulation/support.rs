@@ -65,7 +65,12 @@ pub async fn comes_to_rest(world: &World) {
 
 /// Waits for it, and shows what happened if it does not come.
 pub async fn comes(world: &World, limit: Duration, what: &str, holds: impl FnMut(&World) -> bool) {
-    assert!(world.until(limit, holds).await, "{what} does not come within {limit:?}\n{}", world.trace.text());
+    assert!(
+        world.until(limit, holds).await,
+        "{what} does not come within {limit:?}\n{}\n{}",
+        world.trace.text(),
+        told(world)
+    );
 }
 
 /// A claim that is bound.
@@ -131,25 +136,35 @@ pub fn add_snapshot(world: &World) {
     let source = world.driver.backend().volumes().keys().next().cloned().expect("a volume to cut from");
     let request = CreateSnapshotRequest { name: "snap".into(), source_volume_id: source, ..Default::default() };
     let handle = world.driver.backend().create_snapshot(&request).expect("cut").snapshot_id;
-    world.add(
+    let snapshot = add_with_status(
+        world,
+        "volumesnapshots",
+        json!({
+            "metadata": {"name": "snap", "namespace": NAMESPACE},
+            "spec": {"source": {"volumeSnapshotContentName": "content"}},
+        }),
+        json!({"boundVolumeSnapshotContentName": "content", "readyToUse": true, "restoreSize": "1Gi"}),
+    );
+    add_with_status(
+        world,
         "volumesnapshotcontents",
         json!({
             "metadata": {"name": "content"},
             "spec": {
                 "driver": world.driver.name(), "deletionPolicy": "Delete", "source": {"snapshotHandle": handle},
-                "volumeSnapshotRef": {"namespace": NAMESPACE, "name": "snap"},
+                "volumeSnapshotRef": {"namespace": NAMESPACE, "name": "snap", "uid": snapshot["metadata"]["uid"]},
             },
-            "status": {"snapshotHandle": handle, "readyToUse": true, "restoreSize": 1_073_741_824},
         }),
+        json!({"snapshotHandle": handle, "readyToUse": true, "restoreSize": 1_073_741_824}),
     );
-    world.add(
-        "volumesnapshots",
-        json!({
-            "metadata": {"name": "snap", "namespace": NAMESPACE},
-            "spec": {"source": {"volumeSnapshotContentName": "content"}},
-            "status": {"boundVolumeSnapshotContentName": "content", "readyToUse": true, "restoreSize": "1Gi"},
-        }),
-    );
+}
+
+/// Adds an object and gives it a status, which a creation cannot.
+fn add_with_status(world: &World, plural: &str, object: Value, status: Value) -> Value {
+    let mut stored = world.add(plural, object);
+    let namespace = stored["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+    stored["status"] = status;
+    world.server.update_status(plural, &namespace, stored).expect("status taken")
 }
 
 /// What a claim that restores the snapshot has in its spec.
@@ -160,4 +175,11 @@ pub fn restore() -> Value {
 /// What a claim that copies another one has in its spec.
 pub fn clone_of(claim: &str) -> Value {
     json!({"dataSource": {"kind": "PersistentVolumeClaim", "name": claim}})
+}
+
+/// All events, to be shown.
+fn told(world: &World) -> String {
+    let events = world.all("events");
+    let line = |event: &Value| format!("{} {} {}", event["involvedObject"]["name"], event["reason"], event["message"]);
+    events.iter().map(line).collect::<Vec<_>>().join("\n")
 }

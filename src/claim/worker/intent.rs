@@ -164,9 +164,12 @@ impl ClaimRoom {
         written
     }
 
-    /// The creation has ended, one way or the other: its record goes. What cannot be removed now is tried again in the
+    /// The creation has ended, one way or the other: its source may be free, and its record goes. What cannot be removed now is tried again in the
     /// claim's next turns; a record that outlives its process only makes the next leader ask once more.
     pub(super) async fn record_ended(&self, facts: &VolumeFacts) {
+        if let Some(source) = &facts.source {
+            self.surroundings.source_may_be_free(source);
+        }
         let uid = &facts.claim.uid;
         if self.intents.written().remove(uid) {
             self.book.record_is_due(uid);

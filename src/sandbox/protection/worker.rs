@@ -42,22 +42,28 @@ fn about_pods(news: &News) -> bool {
 /// Looks at everything; false if a write was refused.
 fn all(direct: &Direct) -> bool {
     let pods = direct.list(PODS);
-    let claims = direct.list(CLAIMS).into_iter().map(|claim| write_claim(direct, claim, &pods));
-    let volumes = direct.list(VOLUMES).into_iter().map(|volume| write_volume(direct, volume));
-    claims.chain(volumes).fold(true, |all, written| all && written)
+    let mut all_written = true;
+    for claim in direct.list(CLAIMS) {
+        all_written &= write_claim(direct, claim, &pods);
+    }
+    for volume in direct.list(VOLUMES) {
+        all_written &= write_volume(direct, volume);
+    }
+    all_written
 }
 
 /// Looks at what changed; false if a write was refused.
 fn turn(direct: &Direct, news: &[News]) -> bool {
     let pods = direct.list(PODS);
-    news.iter().fold(true, |all, news| {
-        let written = match news {
+    let mut all_written = true;
+    for one in news {
+        all_written &= match one {
             News::Changed(CLAIMS, claim) => write_claim(direct, claim.as_ref().clone(), &pods),
             News::Changed(VOLUMES, volume) => write_volume(direct, volume.as_ref().clone()),
             News::Changed(..) | News::Gone(..) | News::Relisted(_) => true,
         };
-        all && written
-    })
+    }
+    all_written
 }
 
 fn write_claim(direct: &Direct, claim: Value, pods: &[Value]) -> bool {

@@ -100,7 +100,9 @@ impl Calls {
             let open = state.all.iter().enumerate().filter(|(_, call)| call.who == who && call.end.is_none());
             open.map(|(number, _)| number).collect()
         };
-        open.into_iter().for_each(|number| self.ended(number, End::Abandoned));
+        for number in open {
+            self.ended(number, End::Abandoned);
+        }
     }
 
     fn ended(&self, number: usize, how: End) {

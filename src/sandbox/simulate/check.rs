@@ -90,16 +90,16 @@ impl World {
             .collect()
     }
 
-    /// One DeleteVolume that succeeds per volume and sidecar; never two calls about one thing at once.
+    /// One `DeleteVolume` that succeeds per volume object and sidecar; never two calls about one thing at once.
     fn call_findings(&self) -> Vec<Finding> {
         let mut found: Vec<Finding> = self.calls.overlaps().into_iter().map(Finding::Call).collect();
-        let mut deleted: BTreeMap<(String, String), u32> = BTreeMap::new();
+        let mut deleted: BTreeMap<(String, String), usize> = BTreeMap::new();
         for Called { who, subject, end, .. } in self.calls.of("DeleteVolume") {
             if matches!(end, Some((_, End::Code(0)))) {
                 *deleted.entry((who, subject)).or_default() += 1;
             }
         }
-        let twice = deleted.into_iter().filter(|(_, times)| *times > 1);
+        let twice = deleted.into_iter().filter(|((_, id), times)| *times > self.objects_ever(id).max(1));
         found.extend(twice.map(|((who, id), times)| Finding::Call(format!("{who} deleted {id} {times} times"))));
         found
     }
@@ -108,7 +108,7 @@ impl World {
 fn claim_finding(claim: &Value, volumes: &[Value]) -> Option<Finding> {
     let name = text(claim, "/metadata/name");
     let uid = text(claim, "/metadata/uid");
-    if text(claim, "/metadata/deletionTimestamp") != "" {
+    if !text(claim, "/metadata/deletionTimestamp").is_empty() {
         return Some(Finding::Stuck(format!("claim {name} does not go away")));
     }
     if text(claim, "/status/phase") != "Bound" {
@@ -127,7 +127,7 @@ fn claim_finding(claim: &Value, volumes: &[Value]) -> Option<Finding> {
 
 fn volume_finding(volume: &Value, claims: &[Value]) -> Option<Finding> {
     let name = text(volume, "/metadata/name");
-    if text(volume, "/metadata/deletionTimestamp") != "" {
+    if !text(volume, "/metadata/deletionTimestamp").is_empty() {
         return Some(Finding::Stuck(format!("volume object {name} does not go away")));
     }
     let owner = text(volume, "/spec/claimRef/uid");

@@ -21,7 +21,7 @@ pub mod trace;
 mod wires;
 
 use super::apiserver::ApiServer;
-use super::direct::Ground;
+use super::direct::{Feed, Ground, News};
 use super::driver::{DriverOptions, MockDriver};
 use super::{binder, protection};
 use crate::app::embedded::Sidecar;
@@ -30,10 +30,13 @@ use crate::random::Random;
 use cable::{Cable, Incident};
 use calls::Calls;
 use k8s_openapi::jiff::Timestamp;
+use objects::{VOLUMES, text};
 use seat::{Parts, Running};
 use serde_json::Value;
 use socket::{DriverEnd, Socket};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
@@ -73,6 +76,8 @@ pub struct World {
     clock: Clock,
     sidecar: Sidecar,
     started: AtomicU64,
+    /// UIDs of all volume objects that there ever were, by volume id.
+    objects_of: Arc<Mutex<BTreeMap<String, BTreeSet<String>>>>,
     stop: CancellationToken,
     _tasks: JoinSet<()>,
 }
@@ -92,6 +97,8 @@ impl World {
         let mut tasks = JoinSet::new();
         tasks.spawn(binder::worker::run(ground.clone(), stop.clone()));
         tasks.spawn(protection::worker::run(ground, stop.clone()));
+        let objects_of: Arc<Mutex<BTreeMap<String, BTreeSet<String>>>> = Arc::default();
+        tasks.spawn(note_objects(server.clone(), Arc::clone(&objects_of)));
         let mut arguments = vec!["csi-provisioner".to_owned(), "--csi-address=/simulated".to_owned()];
         arguments.extend(options.flags);
         let sidecar = match Sidecar::new(&arguments) {
@@ -108,6 +115,7 @@ impl World {
             clock,
             sidecar,
             started: AtomicU64::new(0),
+            objects_of,
             stop,
             _tasks: tasks,
         }
@@ -151,9 +159,29 @@ impl World {
         self.server.list(plural, "").unwrap_or_default()
     }
 
+    /// How many volume objects there ever were for a volume.
+    fn objects_ever(&self, id: &str) -> usize {
+        self.objects_of.lock().unwrap_or_else(PoisonError::into_inner).get(id).map_or(0, BTreeSet::len)
+    }
+
     /// How many volumes the backend holds.
     pub fn volumes_in_backend(&self) -> usize {
         self.driver.backend().volumes().len()
+    }
+}
+
+/// Keeps account of volume objects, which come and go.
+async fn note_objects(server: ApiServer, objects_of: Arc<Mutex<BTreeMap<String, BTreeSet<String>>>>) {
+    let mut feed = Feed::new(&server, &[VOLUMES]);
+    loop {
+        for news in feed.news() {
+            if let News::Changed(_, volume) = news {
+                let (id, uid) = (text(&volume, "/spec/csi/volumeHandle"), text(&volume, "/metadata/uid"));
+                let mut objects_of = objects_of.lock().unwrap_or_else(PoisonError::into_inner);
+                objects_of.entry(id.to_owned()).or_default().insert(uid.to_owned());
+            }
+        }
+        feed.wait().await;
     }
 }
 
