@@ -72,14 +72,14 @@ impl ProtectionRoom {
                 let room = Arc::clone(&claims);
                 async move {
                     let next = room.release_claim(&key).await;
-                    settle(&room.claims, key, next);
+                    settle(&room.claims, key, &next);
                 }
             }),
             pool::run(&self.snapshots, 1, &stop, move |key: SourceKey| {
                 let room = Arc::clone(&snapshots);
                 async move {
                     let next = room.release_snapshot(&key).await;
-                    settle(&room.snapshots, key, next);
+                    settle(&room.snapshots, key, &next);
                 }
             }),
             self.sweep(&stop),
@@ -276,8 +276,8 @@ fn after(result: &Result<(), ApiError>) -> Next {
     }
 }
 
-fn settle(queue: &Queue<SourceKey>, key: SourceKey, next: Next) {
-    match next {
+fn settle(queue: &Queue<SourceKey>, key: SourceKey, next: &Next) {
+    match *next {
         Next::Done => queue.forget(&key),
         Next::Retry => {
             queue.retry(key);

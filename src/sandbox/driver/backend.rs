@@ -189,7 +189,7 @@ fn size_for(request: &CreateVolumeRequest, smallest: i64) -> Result<i64, Status>
 }
 
 fn compatible(existing: &StoredVolume, request: &CreateVolumeRequest) -> Result<(), Status> {
-    let range = request.capacity_range.clone().unwrap_or_default();
+    let range = request.capacity_range.unwrap_or_default();
     let size = existing.volume.capacity_bytes;
     let fits = size >= range.required_bytes && (range.limit_bytes == 0 || size <= range.limit_bytes);
     let same = existing.capabilities == request.volume_capabilities

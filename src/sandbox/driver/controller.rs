@@ -7,6 +7,7 @@ use super::{MockDriver, detached};
 use crate::csi::proto::v1::controller_server::Controller;
 use crate::csi::proto::v1::controller_service_capability::rpc::Type as Rpc;
 use crate::csi::proto::v1::controller_service_capability::{self, Type};
+#[allow(clippy::wildcard_imports, reason = "the service names nearly all of its messages")]
 use crate::csi::proto::v1::*;
 use std::collections::BTreeMap;
 use tonic::{Request, Response, Status, async_trait};

@@ -1,4 +1,4 @@
-//! The GroupController service.
+//! The `GroupController` service.
 
 use super::MockDriver;
 use super::script::Call;

@@ -7,6 +7,7 @@ use crate::csi::proto::v1::node_server::Node;
 use crate::csi::proto::v1::node_service_capability::rpc::Type as Rpc;
 use crate::csi::proto::v1::node_service_capability::{self, Type};
 use crate::csi::proto::v1::volume_capability::AccessType;
+#[allow(clippy::wildcard_imports, reason = "the service names nearly all of its messages")]
 use crate::csi::proto::v1::*;
 use std::io;
 use std::path::Path;
