@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 #[derive(Default)]
 struct Hunt {
     schedules: u32,
+    /// Schedules that leaked through a listed hole.
+    leaks: u32,
     holes: BTreeSet<usize>,
 }
 
@@ -23,6 +25,7 @@ impl Hunt {
         let only_leaks = verdict.findings.iter().all(|finding| matches!(finding, Finding::Leaked { .. }));
         match hole_of(schedule.intent, verdict.facts).filter(|_| only_leaks) {
             Some(hole) => {
+                self.leaks += 1;
                 self.holes.insert(hole);
             }
             None => panic!(
@@ -36,9 +39,10 @@ impl Hunt {
     }
 
     fn ends_with(&self, intent: Intent, kind: &str) {
-        println!("leak hunt: {} schedules of {kind} with durable intent {intent:?}, 0 leaks", self.schedules);
+        let Self { schedules, leaks, .. } = self;
+        println!("leak hunt: {schedules} schedules of {kind} with durable intent {intent:?}, {leaks} leaks");
         for hole in &self.holes {
-            println!("  but for the known hole: {}", HOLES[*hole].reason);
+            println!("  all through the listed hole: {}", HOLES[*hole].reason);
         }
     }
 }

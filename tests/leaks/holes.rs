@@ -51,8 +51,9 @@ pub const HOLES: [Hole; 3] = [
     },
     Hole {
         intent: Intent::Off,
-        reason: "SIGTERM while the driver does not come to an end within the time for running calls, and the claim is \
-                 deleted before the next start (the Go sidecar does not wait at all)",
+        reason: "SIGTERM while the driver has not settled what was asked within the time for running calls, or an unusable \
+                 volume is not deleted yet, and the claim is deleted before the next start (the Go sidecar does not wait \
+                 at all)",
         is: |facts| facts.ended && !facts.killed && facts.creation_open && facts.claim_deleted,
     },
     Hole {
