@@ -37,6 +37,9 @@ const PROBES: u32 = 3;
 /// Spare connections: few, and not for long, because each costs buffers and TLS state (goal: 9 MiB resident).
 const SPARE_CONNECTIONS: usize = 8;
 const SPARE_TIME: Duration = Duration::from_secs(20);
+/// Largest read buffer of a connection: a watch keeps for good what the burst of its first list made it grow to, by
+/// default 400 KiB. Above the largest TLS record, so that reads stay whole.
+const READ_BUFFER: usize = 32 << 10;
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Where the API server is and how fast it may be asked.
@@ -254,6 +257,7 @@ fn service(config: &Config) -> Result<Inner, kube::Error> {
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(SPARE_TIME)
         .pool_max_idle_per_host(SPARE_CONNECTIONS)
+        .http1_max_buf_size(READ_BUFFER)
         .build::<_, Body>(config.rustls_https_connector_with_connector(tcp)?)
         .map_err(BoxError::from);
     let with_headers = config.extra_headers_layer()?.layer(connections);

@@ -12,7 +12,6 @@ pub mod events;
 pub mod exchange;
 #[cfg(test)]
 mod fake_api;
-pub mod held;
 pub mod lease;
 pub mod limiter;
 pub mod objects;

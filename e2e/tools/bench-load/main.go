@@ -31,7 +31,7 @@ func main() {
 	driverFlags := flag.String("driver-flags", "", "further flags of the driver")
 	flag.IntVar(&b.preload, "preload", 0, "bound claims and volumes of another driver, made first")
 	flag.DurationVar(&b.timeout, "timeout", 400*time.Second, "for binding, and again for deleting")
-	scenarios := flag.String("scenarios", "claims,limited,idle", "of claims, limited, idle, start, churn")
+	scenarios := flag.String("scenarios", "claims,limited,idle", "of claims, limited, idle, start, churn, owned, attached, unanswered")
 	n := flag.Int("n", 200, "claims in scenario claims")
 	rounds := flag.Int("rounds", 1, "measure everything that often")
 	out := flag.String("out", "", "file for all readings as JSON")

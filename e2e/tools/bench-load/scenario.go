@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -26,7 +27,12 @@ type scenario struct {
 	early bool
 	// watchSeconds is how long the sidecar is observed without claims; foreignPerSecond claims of others change meanwhile.
 	watchSeconds, foreignPerSecond int
-	arguments                      []string
+	// owned bound volumes of the sidecar's own driver stand there from the beginning, each attached if attached is set.
+	owned    int
+	attached bool
+	// unanswered claims get no final answer of the driver; they do not count as claims above.
+	unanswered             int
+	arguments, driverFlags []string
 }
 
 var unlimited = []string{"--kube-api-qps=1000", "--kube-api-burst=2000"}
@@ -39,12 +45,15 @@ func scenarioNamed(name string, n int) (scenario, error) {
 		{name: "idle", watchSeconds: 30},
 		{name: "start", claims: 1, early: true},
 		{name: "churn", watchSeconds: 30, foreignPerSecond: 200},
+		{name: "owned", watchSeconds: 10, owned: 10000},
+		{name: "attached", watchSeconds: 10, owned: 5000, attached: true, driverFlags: []string{"--publish"}},
+		{name: "unanswered", watchSeconds: 60, unanswered: 1000, early: true, arguments: unlimited},
 	} {
 		if s.name == name {
 			return s, nil
 		}
 	}
-	return scenario{}, fmt.Errorf("no scenario %q (claims, limited, idle, start, churn)", name)
+	return scenario{}, fmt.Errorf("no scenario %q (claims, limited, idle, start, churn, owned, attached, unanswered)", name)
 }
 
 // result is one measured run of one candidate. Times are in seconds.
@@ -119,61 +128,6 @@ func (b *bench) makeNamespace(name string) error {
 	return b.api.call(http.MethodPost, "/api/v1/namespaces", object{"metadata": object{"name": name}}, nil)
 }
 
-// makeForeign makes bound claims and volumes of another driver and waits until the binder agrees that they are.
-func (b *bench) makeForeign() error {
-	if b.preload == 0 {
-		return nil
-	}
-	b.foreign = "foreign-" + b.stamp
-	if err := b.makeNamespace(b.foreign); err != nil {
-		return err
-	}
-	if err := each(b.preload, b.makeForeignPair); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	claims, err := b.api.track(ctx, claimsPath(b.foreign), func(slim) bool { return true })
-	if err != nil {
-		return err
-	}
-	for end := time.Now().Add(b.timeout); claims.count("Bound") < b.preload; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			return fmt.Errorf("only %d of %d foreign claims were bound", claims.count("Bound"), b.preload)
-		}
-	}
-	return nil
-}
-
-// makeForeignPair makes one claim and its volume and does the binder's work on them: it takes one pair at a time,
-// which makes thousands of them a matter of many minutes on a busy machine.
-func (b *bench) makeForeignPair(i int) error {
-	name, volume := fmt.Sprintf("c%d", i), fmt.Sprintf("%s-%d", b.foreign, i)
-	modes, capacity := []string{"ReadWriteOnce"}, object{"storage": "1Gi"}
-	var made struct{ Metadata struct{ UID string } }
-	if err := b.api.call(http.MethodPost, claimsPath(b.foreign), claim(i, "other", volume), &made); err != nil {
-		return err
-	}
-	spec := object{"storageClassName": "other", "capacity": capacity, "accessModes": modes, "persistentVolumeReclaimPolicy": "Retain",
-		"csi":      object{"driver": "other.csi.test", "volumeHandle": fmt.Sprintf("h%d", i), "volumeAttributes": object{"k": strings.Repeat("v", 60)}},
-		"claimRef": object{"namespace": b.foreign, "name": name, "uid": made.Metadata.UID}}
-	metadata := object{"name": volume, "annotations": object{"pv.kubernetes.io/provisioned-by": "other.csi.test"}}
-	for _, step := range []struct {
-		method, path string
-		body         object
-	}{
-		{http.MethodPost, volumesPath, object{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": spec}},
-		{http.MethodPatch, volumesPath + "/" + volume + "/status", object{"status": object{"phase": "Bound"}}},
-		{http.MethodPatch, claimsPath(b.foreign) + "/" + name, object{"metadata": object{"annotations": object{"pv.kubernetes.io/bind-completed": "yes"}}}},
-		{http.MethodPatch, claimsPath(b.foreign) + "/" + name + "/status", object{"status": object{"phase": "Bound", "accessModes": modes, "capacity": capacity}}},
-	} {
-		if err := b.api.call(step.method, step.path, step.body, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // run measures one candidate once.
 func (b *bench) run(label string, command []string, s scenario, round int) (result, error) {
 	b.runs++
@@ -200,13 +154,26 @@ func (b *bench) run(label string, command []string, s scenario, round int) (resu
 		return filepath.Join(b.scratch, fmt.Sprintf("%d-%s-%s.%s", b.runs, s.name, label, suffix))
 	}
 	socket := filepath.Join(b.scratch, strconv.Itoa(b.runs)+".sock")
-	driver, err := start(file("driver.log"), append([]string{b.driver, "--socket", socket, "--name", driverName, "--log", file("calls")}, b.driverFlags...))
+	flags := append([]string{b.driver, "--socket", socket, "--name", driverName, "--log", file("calls")}, b.driverFlags...)
+	flags = append(flags, s.driverFlags...)
+	if s.unanswered > 0 {
+		rules := file("rules.json")
+		if err := os.WriteFile(rules, []byte(neverAnswered), 0o644); err != nil {
+			return r, err
+		}
+		flags = append(flags, "--script", rules)
+	}
+	driver, err := start(file("driver.log"), flags)
 	if err != nil {
 		return r, err
 	}
 	defer driver.stop(time.Second)
+	if err := b.makeOwned(namespace, s, claims); err != nil {
+		return r, err
+	}
+	defer b.detach(namespace, s)
 	makeClaims := func() error {
-		return each(s.claims, func(i int) error {
+		return each(s.claims+s.unanswered, func(i int) error {
 			return b.api.call(http.MethodPost, claimsPath(namespace), claim(i, "bench", ""), nil)
 		})
 	}

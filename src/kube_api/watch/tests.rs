@@ -9,6 +9,7 @@ use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use kube::client::Body;
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 use tower::BoxError;
 
@@ -265,20 +266,26 @@ async fn expired_page_begins_the_list_anew() {
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn deletion_missed_while_cut_off_shows_in_what_is_held_after_the_relist() {
-    use crate::kube_api::held::Held;
-    struct Names(Held<()>, Arc<Mutex<Vec<String>>>);
+    use crate::kube_api::sweep::Sweep;
+    #[derive(Default)]
+    struct Names {
+        held: BTreeSet<String>,
+        sweep: Sweep,
+        swept: Arc<Mutex<Vec<String>>>,
+    }
     impl Observer<Volume> for Names {
         fn list_begins(&mut self) {
-            self.0.begin();
+            self.sweep.begin();
         }
         fn seen(&mut self, object: Volume, _: bool) {
-            self.0.put(object.metadata.key(), object.metadata.version(), ());
+            self.sweep.saw(object.metadata.name());
+            self.held.insert(object.metadata.key());
         }
         fn gone(&mut self, object: Volume) {
-            self.0.remove(&object.metadata.key(), object.metadata.version());
+            self.held.remove(&object.metadata.key());
         }
         fn list_ends(&mut self) {
-            self.1.lock().unwrap().extend(self.0.end().into_iter().map(|(name, ())| name));
+            self.swept.lock().unwrap().extend(self.sweep.end(self.held.iter().cloned().collect()));
         }
     }
     let server = Server::default()
@@ -293,7 +300,7 @@ async fn deletion_missed_while_cut_off_shows_in_what_is_held_after_the_relist() 
     let api = Api::<Volume>::all(Clients::over(service, Rates::default(), &nobody).watch);
     let settings = WatchSettings::new("persistentvolumes", Random::seeded(7), Arc::default());
     let swept = Arc::new(Mutex::new(Vec::new()));
-    let names = Names(Held::default(), swept.clone());
+    let names = Names { swept: swept.clone(), ..Names::default() };
     let watch = watch(api, names, settings, Readiness::new().handle(), CancellationToken::new());
     let _ = tokio::time::timeout(Duration::from_secs(30), watch).await;
     assert_eq!(*swept.lock().unwrap(), ["a"]);
