@@ -15,12 +15,12 @@ mod standby;
 #[cfg(test)]
 mod tests;
 
+use super::error::{ApiError, ApiErrorKind};
 use super::events::{Recorder, Regarding};
-use super::exchange::{Call, Failure, JSON, exchange};
+use super::objects::{Objects, Path};
 use crate::clock::Clock;
 use crate::random::Random;
 use futures::stream::{FuturesUnordered, StreamExt};
-use http::Method;
 use kube::Client;
 use record::{Seen, Step, sanitized};
 use serde_json::Value;
@@ -87,8 +87,8 @@ impl LeaseConfig {
         (self.retry_period + self.renew_deadline).min(middle).min(others * 9 / 10)
     }
 
-    fn collection(&self) -> String {
-        format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", self.namespace)
+    fn path(&self) -> Path {
+        Path::group("coordination.k8s.io", "v1", "leases").namespace(&self.namespace).name(&self.name)
     }
 }
 
@@ -174,8 +174,8 @@ enum Trouble {
     Failed(String),
 }
 
-impl From<Failure> for Trouble {
-    fn from(failure: Failure) -> Self {
+impl From<ApiError> for Trouble {
+    fn from(failure: ApiError) -> Self {
         Self::Failed(failure.to_string())
     }
 }
@@ -289,7 +289,7 @@ impl Candidate {
     async fn renew_once(&self, mut seen: Seen) -> Result<(Value, Instant), Trouble> {
         match self.write(&seen).await {
             Ok(done) => return Ok(done),
-            Err(failure) if matches!(failure.code(), Some(404 | 409)) => {}
+            Err(failure) if is_outdated(&failure) => {}
             Err(failure) => return Err(failure.into()),
         }
         seen.observe(self.read().await?, self.local());
@@ -315,7 +315,7 @@ impl Candidate {
                 tracing::warn!(lease = %self.config.name, "The Lease could not be released, it will expire: {failure}");
                 return;
             }
-            if !matches!(failure.code(), Some(404 | 409)) {
+            if !is_outdated(&failure) {
                 sleep_until(end.min(Instant::now() + AFTER_FAILURE)).await;
             }
             if let Ok(lease) = self.read().await {
@@ -328,33 +328,32 @@ impl Candidate {
     }
 
     /// The Lease as it is; nothing if there is none.
-    async fn read(&self) -> Result<Option<Value>, Failure> {
-        let path = format!("{}/{}", self.config.collection(), self.config.name);
-        let call = Call { method: Method::GET, path, body: None };
-        match exchange(&self.client, call, self.config.renew_deadline).await {
+    async fn read(&self) -> Result<Option<Value>, ApiError> {
+        match self.within(self.config.renew_deadline).get(&self.config.path()).await {
             Ok(lease) => Ok(Some(lease)),
-            Err(failure) if failure.code() == Some(404) => Ok(None),
+            Err(failure) if failure.kind == ApiErrorKind::NotFound => Ok(None),
             Err(failure) => Err(failure),
         }
     }
 
     /// Writes ourselves into what was `seen`; the answer and the time it was sent.
-    async fn write(&self, seen: &Seen) -> Result<(Value, Instant), Failure> {
+    async fn write(&self, seen: &Seen) -> Result<(Value, Instant), ApiError> {
         let sent = Instant::now();
         let lease = seen.held(&self.config, self.clock.now());
         let answer = if seen.lease.is_some() {
             self.put(lease, self.config.renew_deadline).await?
         } else {
-            let body = Some((JSON, lease));
-            let call = Call { method: Method::POST, path: self.config.collection(), body };
-            exchange(&self.client, call, self.config.renew_deadline).await?
+            self.within(self.config.renew_deadline).create(&self.config.path(), &lease).await?
         };
         Ok((answer, sent))
     }
 
-    async fn put(&self, lease: Value, deadline: Duration) -> Result<Value, Failure> {
-        let path = format!("{}/{}", self.config.collection(), self.config.name);
-        exchange(&self.client, Call { method: Method::PUT, path, body: Some((JSON, lease)) }, deadline).await
+    async fn put(&self, lease: Value, deadline: Duration) -> Result<Value, ApiError> {
+        self.within(deadline).replace(&self.config.path(), &lease).await
+    }
+
+    fn within(&self, deadline: Duration) -> Objects {
+        Objects::new(self.client.clone()).within(deadline)
     }
 
     fn announce(&self, seen: &Seen) {
@@ -378,4 +377,9 @@ impl Candidate {
     fn next_step(&self, seen: &Seen) -> Step {
         seen.step(&self.config, self.local())
     }
+}
+
+/// Whether somebody else wrote, made or deleted the record that a write was based on.
+fn is_outdated(failure: &ApiError) -> bool {
+    matches!(failure.kind, ApiErrorKind::NotFound | ApiErrorKind::Conflict | ApiErrorKind::AlreadyExists)
 }

@@ -6,9 +6,9 @@
 //! - no empty or path-like name ever reaches the server: deleting "" would delete the whole collection;
 //! - nothing of an answer's content is logged or quoted in an error.
 //!
-//! The deadline of each call is the client's ([`super::limiter`]). Not here: typed access, watches ([`super::watch`]).
+//! The deadline of each call is the client's ([`super::limiter`]), unless the caller sets a shorter one. Not here: typed access, watches ([`super::watch`]).
 
-use super::error::{ApiError, ApiErrorKind, Verb};
+use super::error::{ApiError, ApiErrorKind, DeadlinePassed, Verb};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, header};
 use http_body_util::BodyExt;
@@ -19,6 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::time::Duration;
+use tokio::time::timeout;
 
 /// Largest answer that is read, in bytes: far above a page of lists and the 1.5 MiB of the largest object.
 pub(super) const ANSWER_LIMIT: usize = 64 << 20;
@@ -29,7 +30,11 @@ const PAGE: &str = "250";
 
 /// Access to single objects through one client.
 #[derive(Clone)]
-pub struct Objects(Client);
+pub struct Objects {
+    client: Client,
+    /// Shorter than the client's own, if set.
+    deadline: Option<Duration>,
+}
 
 /// Where an object or a collection is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,7 +110,7 @@ impl Path {
     }
 
     /// URL path of the collection.
-    fn collection(&self) -> Result<String, ApiError> {
+    pub(super) fn collection(&self) -> Result<String, ApiError> {
         let mut url = self.root.clone();
         if let Some(namespace) = &self.namespace {
             url.push_str("/namespaces/");
@@ -179,7 +184,14 @@ impl Patch {
 impl Objects {
     /// Access through this client, with its limit and deadline.
     pub fn new(client: Client) -> Self {
-        Self(client)
+        Self { client, deadline: None }
+    }
+
+    /// The same, with this time for each call, waiting for the limiter included.
+    #[must_use]
+    pub fn within(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
     }
 
     /// Reads one object: as [`Value`] to change and write it, or as a slim type to look at it.
@@ -235,8 +247,16 @@ impl Objects {
             request = request.header(header::CONTENT_TYPE, kind);
         }
         let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
-        let answer = open(&self.0, request.body(Body::from(body)), verb).await?;
-        read_to_end(answer.into_body(), ANSWER_LIMIT).await
+        let call = async {
+            let answer = open(&self.client, request.body(Body::from(body)), verb).await?;
+            read_to_end(answer.into_body(), ANSWER_LIMIT).await
+        };
+        match self.deadline {
+            None => call.await,
+            Some(deadline) => timeout(deadline, call)
+                .await
+                .unwrap_or_else(|_| Err(ApiError::new(ApiErrorKind::Deadline, DeadlinePassed(deadline).to_string()))),
+        }
     }
 }
 

@@ -4,7 +4,8 @@
 //! is taken, because a watch may have gone silent; a stop ends the waiting at once, but never an own write whose
 //! outcome would stay unknown.
 
-use super::{Candidate, LeaseConfig, Seen, Step, StopTokens};
+use super::{Candidate, LeaseConfig, Seen, Step, StopTokens, is_outdated};
+use crate::kube_api::objects::with_query;
 use futures::TryStreamExt;
 use http::Request;
 use kube::core::WatchEvent;
@@ -52,7 +53,7 @@ impl Candidate {
                                 return Some(sent);
                             }
                             // Somebody was faster; the watch or the next look shows who.
-                            Err(failure) if failure.code() == Some(409) => Some(String::new()),
+                            Err(failure) if is_outdated(&failure) => Some(String::new()),
                             Err(failure) => Some(failure.to_string()),
                         },
                     }
@@ -88,7 +89,7 @@ impl Candidate {
 
     /// Follows the Lease until it is free or expired.
     async fn watch(&self, seen: &mut Seen) -> Woken {
-        let Ok(request) = watch_request(&self.config, seen.metadata("resourceVersion")) else {
+        let Some(request) = watch_request(&self.config, seen.metadata("resourceVersion")) else {
             return Woken::NoWatch;
         };
         let silent = Instant::now() + Duration::from_secs(u64::from(WATCH_SECONDS)) + self.config.duration;
@@ -151,10 +152,11 @@ impl Candidate {
     }
 }
 
-fn watch_request(config: &LeaseConfig, version: &str) -> Result<Request<Vec<u8>>, http::Error> {
-    let query = format!(
-        "watch=true&fieldSelector=metadata.name%3D{}&resourceVersion={version}&timeoutSeconds={WATCH_SECONDS}",
-        config.name
-    );
-    Request::get(format!("{}?{query}", config.collection())).body(Vec::new())
+/// Nothing if the configured names make no path.
+fn watch_request(config: &LeaseConfig, version: &str) -> Option<Request<Vec<u8>>> {
+    let (name, seconds) = (format!("metadata.name={}", config.name), WATCH_SECONDS.to_string());
+    let query =
+        [("watch", "true"), ("fieldSelector", &name), ("resourceVersion", version), ("timeoutSeconds", &seconds)];
+    let url = with_query(&config.path().collection().ok()?, query.into_iter());
+    Request::get(url).body(Vec::new()).ok()
 }
