@@ -36,6 +36,9 @@ mod tests {
         assert_eq!((node.metadata.name(), registrations.metadata.name()), ("n1", "n1"));
         assert_eq!(node.metadata.labels, Some(segments));
         let [ours] = registrations.spec.drivers.as_slice() else { panic!("one driver") };
-        assert_eq!((ours.name.as_str(), ours.topology_keys.as_slice()), ("d.example", ["node".to_owned(), "zone".to_owned()].as_slice()));
+        assert_eq!(
+            (ours.name.as_str(), ours.topology_keys.as_slice()),
+            ("d.example", ["node".to_owned(), "zone".to_owned()].as_slice())
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! This node's instance: asks the driver once where it is, then tells whose turn each claim is.
 
+use super::fixed;
 use super::race::Races;
 use super::turn::{Contestant, Pace, Standing, standing};
-use super::fixed;
 use crate::csi::Calls;
 use crate::model::meta::MetaExt;
 use crate::model::node::{CsiNode, Node};

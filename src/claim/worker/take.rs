@@ -38,7 +38,9 @@ impl ClaimRoom {
                 return self.try_later(uid);
             }
             // It is taken all the same: then one instance tells what is wrong, as an event of the attempt.
-            Err(why) => debug!(target: "claim", claim = %claim.metadata.key(), node, %why, "cannot tell whether there is space"),
+            Err(why) => {
+                debug!(target: "claim", claim = %claim.metadata.key(), node, %why, "cannot tell whether there is space")
+            }
         }
         self.write_node(uid, claim, node).await
     }
