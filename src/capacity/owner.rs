@@ -3,6 +3,7 @@
 //! Pure: whoever walks hands in the objects. Promises: the last object of the walk is never read (the reference that
 //! names it is enough), and the walk ends after as many steps as were asked for, whatever the objects say.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde::Deserialize;
 
 /// An object on the way.
@@ -16,19 +17,6 @@ pub struct Place {
     pub namespace: String,
     /// Name.
     pub name: String,
-}
-
-/// The owner reference that capacity objects get, without `blockOwnerDeletion`, with `controller: true`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owner {
-    /// `v1`, `apps/v1`.
-    pub api_version: String,
-    /// Kind.
-    pub kind: String,
-    /// Name.
-    pub name: String,
-    /// UID.
-    pub uid: String,
 }
 
 /// What is read of an object on the way.
@@ -66,12 +54,12 @@ pub struct Reference {
 }
 
 /// The next step of a walk.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Read this object and go on with [`Walk::read`].
     Read(Place),
-    /// The end.
-    Found(Owner),
+    /// The end: the reference that capacity objects get, `controller: true` and without `blockOwnerDeletion`.
+    Found(OwnerReference),
 }
 
 /// The walk cannot go on.
@@ -110,16 +98,20 @@ impl Walk {
         let Walked { metadata: WalkedMeta { uid, owner_references } } = object;
         let Place { api_version, kind, name, .. } = self.at.clone();
         let Some(left) = self.left.checked_sub(1) else {
-            return Ok(Step::Found(Owner { api_version, kind, name, uid }));
+            return Ok(Step::Found(owner(api_version, kind, name, uid)));
         };
         let controller = owner_references.into_iter().find(|reference| reference.controller);
         let Reference { api_version, kind, name, uid, controller: _ } =
             controller.ok_or_else(|| NoOwner(self.at.clone()))?;
         if left == 0 {
-            return Ok(Step::Found(Owner { api_version, kind, name, uid }));
+            return Ok(Step::Found(owner(api_version, kind, name, uid)));
         }
         self.at = Place { api_version, kind, name, namespace: self.at.namespace.clone() };
         self.left = left;
         Ok(Step::Read(self.at.clone()))
     }
+}
+
+fn owner(api_version: String, kind: String, name: String, uid: String) -> OwnerReference {
+    OwnerReference { api_version, kind, name, uid, controller: Some(true), block_owner_deletion: None }
 }

@@ -1,9 +1,10 @@
 //! Looks up at start who owns capacity objects: one read for each step of the walk, and one of the API's resources for
 //! each kind that is no pod.
 
-use super::owner::{NoOwner, Owner, Place, Step, Walk, Walked};
+use super::owner::{NoOwner, Place, Step, Walk, Walked};
 use crate::kube_api::error::{ApiError, ApiErrorKind};
 use crate::kube_api::objects::{Objects, Path};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde::Deserialize;
 use std::future::Future;
 
@@ -50,7 +51,7 @@ impl OwnerFault {
 ///
 /// # Errors
 /// An object on the way cannot be read or is controlled by nothing.
-pub async fn find_owner(objects: &Objects, pod: Place, levels: u32) -> Result<Owner, OwnerFault> {
+pub async fn find_owner(objects: &Objects, pod: Place, levels: u32) -> Result<OwnerReference, OwnerFault> {
     walk(pod, levels, |place| read(objects, place)).await
 }
 
@@ -58,7 +59,7 @@ pub async fn find_owner(objects: &Objects, pod: Place, levels: u32) -> Result<Ow
 ///
 /// # Errors
 /// See [`find_owner`].
-pub async fn walk<R, F>(pod: Place, levels: u32, read: R) -> Result<Owner, OwnerFault>
+pub async fn walk<R, F>(pod: Place, levels: u32, read: R) -> Result<OwnerReference, OwnerFault>
 where
     R: Fn(Place) -> F,
     F: Future<Output = Result<Option<Walked>, ApiError>>,

@@ -5,17 +5,28 @@
 
 use super::{ClaimRoom, Next};
 use crate::claim::plan::Attempt;
-use crate::claim::refusal::Refusal;
+use crate::claim::refusal::{Refusal, RefusalState};
 use crate::claim::taking;
 use crate::csi::CapacityQuery;
 use crate::kube_api::error::ApiErrorKind;
 use crate::kube_api::objects::Path;
 use crate::model::claim::SELECTED_NODE;
 use crate::model::meta::MetaExt;
-use crate::model::{Claim, Class, Turn};
+use crate::model::{CallError, Claim, Class, Turn};
 use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{debug, info};
+
+/// Why it cannot be told whether there is space.
+#[derive(Debug, thiserror::Error)]
+enum CannotTell {
+    /// No request can be made of the claim.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The driver did not say.
+    #[error("the driver does not tell its free space: {0}")]
+    Driver(#[from] CallError),
+}
 
 impl ClaimRoom {
     /// What is due instead of provisioning: `None` if it is this instance's turn.
@@ -37,6 +48,8 @@ impl ClaimRoom {
                 debug!(target: "claim", claim = %claim.metadata.key(), node, "too little space on this node for the claim");
                 return self.try_later(uid);
             }
+            // An external populator's, for example: taking it would only hide it from others (weak point W28).
+            Err(CannotTell::Refused(refusal)) if refusal.state() == RefusalState::Ignored => return Next::Done,
             // It is taken all the same: then one instance tells what is wrong, as an event of the attempt.
             Err(why) => {
                 debug!(target: "claim", claim = %claim.metadata.key(), node, %why, "cannot tell whether there is space")
@@ -45,11 +58,10 @@ impl ClaimRoom {
         self.write_node(uid, claim, node).await
     }
 
-    /// Whether this node has space for the claim. `Err` = it cannot be told.
-    async fn has_room(&self, claim: &Claim, class: &Class) -> Result<bool, String> {
-        let text = |refusal: Refusal| refusal.to_string();
-        let (draft, effective) = self.draft(claim, class, &self.driver.get()).map_err(text)?;
-        let attempt = self.gather(claim, effective.as_ref().unwrap_or(class), draft).await.map_err(text)?;
+    /// Whether this node has space for the claim.
+    async fn has_room(&self, claim: &Claim, class: &Class) -> Result<bool, CannotTell> {
+        let (draft, effective) = self.draft(claim, class, &self.driver.get())?;
+        let attempt = self.gather(claim, effective.as_ref().unwrap_or(class), draft).await?;
         let questions = taking::questions(&attempt);
         if questions.is_empty() {
             return Ok(true);
@@ -58,7 +70,7 @@ impl ClaimRoom {
         for segments in questions {
             let query =
                 CapacityQuery { segments, parameters: Some(&request.parameters), capabilities: &request.capabilities };
-            let free = self.calls.get_capacity(query).await.map_err(|error| error.to_string())?;
+            let free = self.calls.get_capacity(query).await?;
             if taking::is_enough(free.available_bytes, &attempt) {
                 return Ok(true);
             }

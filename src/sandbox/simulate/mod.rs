@@ -57,6 +57,8 @@ pub struct Options {
     pub driver: DriverOptions,
     /// Flags of the sidecars, besides the address of the driver.
     pub flags: Vec<String>,
+    /// Without binder and protection: only the sidecars and the test itself change objects.
+    pub alone: bool,
 }
 
 /// The world.
@@ -93,8 +95,11 @@ impl World {
         let ground = Ground { server: server.clone(), clock: clock.clone(), random: own };
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        tasks.spawn(binder::worker::run(ground.clone(), stop.clone()));
-        tasks.spawn(protection::worker::run(ground, stop.clone()));
+        server.in_use_protection(!options.alone);
+        if !options.alone {
+            tasks.spawn(binder::worker::run(ground.clone(), stop.clone()));
+            tasks.spawn(protection::worker::run(ground, stop.clone()));
+        }
         let objects_of: Arc<Mutex<BTreeMap<String, BTreeSet<String>>>> = Arc::default();
         tasks.spawn(note_objects(server.clone(), Arc::clone(&objects_of)));
         let mut arguments = vec!["csi-provisioner".to_owned(), "--csi-address=/simulated".to_owned()];
