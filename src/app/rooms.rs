@@ -105,7 +105,7 @@ fn known_places(ground: &Ground) -> SharedNodes {
     let nodes = SharedNodes::default();
     if let Some(instance) = &ground.instance {
         let (node, registrations) = instance.objects(&ground.driver.get().name);
-        nodes.put_fixed(node, registrations);
+        nodes.put_fixed(&node, &registrations);
     }
     nodes
 }

@@ -81,12 +81,12 @@ where
 /// The kinds of an API group.
 #[derive(Deserialize)]
 struct Kinds {
-    resources: Vec<Kind>,
+    resources: Vec<Served>,
 }
 
 /// One of them. Parts of an object (`deployments/scale`) are in the list too.
 #[derive(Deserialize)]
-struct Kind {
+struct Served {
     name: String,
     kind: String,
     namespaced: bool,

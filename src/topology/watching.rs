@@ -19,11 +19,11 @@ impl SharedNodes {
     }
 
     /// Takes in a node that is known without a watch; every registration in it is our driver's.
-    pub fn put_fixed(&self, node: Node, registrations: CsiNode) {
+    pub fn put_fixed(&self, node: &Node, registrations: &CsiNode) {
         let mut nodes = self.lock();
         nodes.put_node(node.metadata.name(), node.metadata.labels.clone().unwrap_or_default());
-        let ours = registrations.spec.drivers.into_iter().next();
-        nodes.put_registration(registrations.metadata.name(), ours.map(|one| one.topology_keys));
+        let ours = registrations.spec.drivers.first();
+        nodes.put_registration(registrations.metadata.name(), ours.map(|one| one.topology_keys.clone()));
     }
 }
 

@@ -32,9 +32,9 @@ fn driver(name: &str) -> DriverOptions {
     DriverOptions { name: name.to_owned(), segments, ..DriverOptions::default() }
 }
 
-fn fails(stage: &Stage, method: &'static str, subject: &str, code: i32) {
+fn fails(stage: &Stage, method: &'static str, code: i32) {
     let fault = Fault::FailBefore(code, "scripted".to_owned());
-    stage.world.driver.script().add(Rule { method, subject: subject.to_owned(), times: EVER, fault });
+    stage.world.driver.script().add(Rule { method, subject: String::new(), times: EVER, fault });
 }
 
 fn list<'a>(input: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
@@ -103,7 +103,7 @@ impl Row<'_> {
             self.stage.add_claim(&claim);
         }
         let world = &self.stage.world;
-        fails(&self.stage, "CreateVolume", "", UNAVAILABLE);
+        fails(&self.stage, "CreateVolume", UNAVAILABLE);
         let sidecar = world.start();
         sleep(Duration::from_mins(5)).await;
         assert!(Stage::open(&sidecar, "unresolved") > 0.0, "the creation is open");
@@ -167,20 +167,19 @@ impl Row<'_> {
     fn script(&self) {
         let (stage, step) = (&self.stage, &self.input["provision_step"]["*"]);
         match (step["result"].as_str(), step["state"].as_str()) {
-            (Some("error"), Some("InBackground")) => fails(stage, "CreateVolume", "", UNAVAILABLE),
-            (Some("error"), Some("Finished")) => fails(stage, "CreateVolume", "", INTERNAL),
-            (Some("error"), Some("Reschedule")) => fails(stage, "CreateVolume", "", RESOURCE_EXHAUSTED),
+            (Some("error"), Some("Finished")) => fails(stage, "CreateVolume", INTERNAL),
+            (Some("error"), Some("Reschedule")) => fails(stage, "CreateVolume", RESOURCE_EXHAUSTED),
             // Whoever was asked before is asked again, but not reached.
             (Some("error"), Some("NoChange")) if !self.fails_before_the_driver() => {
                 let cut = Break { method: "CreateVolume", subject: String::new(), times: EVER, side: Side::Before };
                 stage.world.socket.break_next(cut);
             }
-            // An ignored claim is not asked for again; an open creation is, with no better answer.
-            (Some("ignored"), _) => fails(stage, "CreateVolume", "", UNAVAILABLE),
+            // An ignored claim is not asked for at all; an open creation is, with no better answer.
+            (Some("error"), Some("InBackground")) | (Some("ignored"), _) => fails(stage, "CreateVolume", UNAVAILABLE),
             _ => {}
         }
         if self.input["delete_step"]["result"] == "error" {
-            fails(stage, "DeleteVolume", "", INTERNAL);
+            fails(stage, "DeleteVolume", INTERNAL);
         }
         let faults = stage.world.server.faults();
         let refuse = Effect::Refuse { code: 503, retry_after_secs: None };
@@ -209,7 +208,7 @@ pub fn delete_errors(input: &Value) -> Value {
         let mut volume = input["volume"].clone();
         let name = text(&volume, "/metadata/name").to_owned();
         match step {
-            "error" => fails(&stage, "DeleteVolume", "", INTERNAL),
+            "error" => fails(&stage, "DeleteVolume", INTERNAL),
             "in-use" => {
                 let source = json!({ "persistentVolumeName": name });
                 let spec = json!({ "attacher": DRIVER, "nodeName": "node-1", "source": source });
