@@ -6,10 +6,12 @@
 mod controllers;
 pub mod driver;
 pub mod embedded;
+mod place;
 mod rooms;
 pub mod start;
 mod surroundings;
 
+use crate::capacity::worker::OwnerFault;
 use crate::clock::Clock;
 use crate::csi::presence::Presence;
 use crate::csi::{Calls, Transport, identity};
@@ -17,6 +19,7 @@ use crate::flags::Config;
 use crate::kube_api::client::Clients;
 use crate::kube_api::events::{self, EventSink, Recorder};
 use crate::kube_api::lease::{self, Candidate, LeaseConfig, LeaseEnd, LeaseHealth, LeaseState, StopTokens};
+use crate::node_deployment::worker::{Instance, NodeInfoFault};
 use crate::random::Random;
 use crate::report::metrics::Metrics;
 use crate::report::{http, reasons};
@@ -64,6 +67,12 @@ pub enum Failure {
     /// The driver could not be used.
     #[error(transparent)]
     Driver(#[from] driver::DriverFailure),
+    /// The driver did not say where it is.
+    #[error(transparent)]
+    Node(#[from] NodeInfoFault),
+    /// The owner of capacity objects is not known.
+    #[error(transparent)]
+    Owner(#[from] OwnerFault),
     /// The HTTP address cannot be served.
     #[error("cannot serve --http-endpoint {address}: {reason}")]
     Http {
@@ -82,7 +91,8 @@ impl Failure {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Driver(failure) => failure.exit_code(),
-            Self::Http { .. } => 255,
+            // Fatal in the Go sidecar.
+            Self::Http { .. } | Self::Node(_) | Self::Owner(_) => 255,
             Self::LeaseLost(_) => 1,
         }
     }
@@ -95,6 +105,11 @@ pub async fn run(config: Arc<Config>, world: World, stop: CancellationToken) -> 
         Calls::new(world.transport.clone(), config.timeout, world.metrics.clone()).waiting_for(presence.clone());
     let driver = driver::first_contact(&calls, &stop).await?;
     let Some(driver) = driver else { return Ok(()) };
+    let instance = tokio::select! {
+        biased;
+        () = stop.cancelled() => return Ok(()),
+        found = place::find(&config, &calls, &world) => found?,
+    };
     let config = Arc::new(discover_attributes_class(&config, &world.clients).await);
     let component = reasons::component(&driver.get().name, &world.hostname, &world.random.uuid());
     let (recorder, sink) = events::recorder(
@@ -112,7 +127,13 @@ pub async fn run(config: Arc<Config>, world: World, stop: CancellationToken) -> 
         recorder: recorder.clone(),
         metrics: Arc::clone(&world.metrics),
         random: world.random.clone(),
-        identity: identity::identity(world.clock.now(), &world.random, &driver.get().name, None),
+        identity: identity::identity(
+            world.clock.now(),
+            &world.random,
+            &driver.get().name,
+            instance.as_ref().map(Instance::name),
+        ),
+        instance,
     };
     let run = Run { config, world, ground, recorder, presence, stop, health: Arc::default() };
     run.until_the_end(sink).await

@@ -6,6 +6,8 @@
 //! - [`claim`] makes a volume out of a claim, [`volume`] takes a released volume away;
 //! - [`topology`] says where a volume may live, [`protection`] keeps sources alive while they are copied,
 //!   [`migration`] translates objects of the former in-tree plug-ins;
+//! - [`node_deployment`] shares the claims between instances that run on every node, [`capacity`] names the owner of
+//!   capacity objects;
 //! - [`csi`] talks to the driver, [`kube_api`] to the API server;
 //! - [`report`] is what people and monitoring see;
 //! - [`model`] holds the words that all rooms share.
@@ -14,6 +16,7 @@
 //! and acts in one `worker.rs`. `tests/layering.rs` holds the allowed imports.
 
 pub mod app;
+pub mod capacity;
 pub mod claim;
 pub mod clock;
 pub mod csi;
@@ -21,6 +24,7 @@ pub mod flags;
 pub mod kube_api;
 pub mod migration;
 pub mod model;
+pub mod node_deployment;
 pub mod protection;
 pub mod random;
 pub mod report;

@@ -19,7 +19,7 @@ fn trace_of(seed: u64) -> String {
     runtime.block_on(async {
         let flags = ["--kube-api-qps=100", "--kube-api-burst=200", "--durable-intent=always"];
         let flags = flags.map(str::to_owned).to_vec();
-        let world = World::new(Options { seed, driver: DriverOptions::default(), flags });
+        let world = World::new(Options { seed, driver: DriverOptions::default(), flags, alone: false });
         world.add_class("fast");
         let users = async {
             for number in 0..CLAIM_COUNT {

@@ -15,7 +15,8 @@ struct File {
 }
 
 /// Rooms whose pure files decide; their `worker` and `watching` files act.
-const FEATURE_ROOMS: [&str; 6] = ["claim", "volume", "topology", "protection", "migration", "capacity"];
+const FEATURE_ROOMS: [&str; 7] =
+    ["claim", "volume", "topology", "protection", "migration", "capacity", "node_deployment"];
 
 /// What a room may import besides itself, pure files first, acting files second.
 fn allowed(room: &str) -> (&'static [&'static str], &'static [&'static str]) {
@@ -24,7 +25,7 @@ fn allowed(room: &str) -> (&'static [&'static str], &'static [&'static str]) {
         "claim" => (&["model", "topology"], &["model", "topology", "csi", "kube_api", "report", "clock", "random"]),
         // The secret templates of a class are one rule for both rooms.
         "volume" => (&["model", "claim"], &["model", "claim", "csi", "kube_api", "report", "clock", "random"]),
-        "topology" | "protection" | "migration" | "capacity" => (&["model"], ACTING),
+        "topology" | "protection" | "migration" | "capacity" | "node_deployment" => (&["model"], ACTING),
         "model" => (&["signal"], &["signal"]),
         "csi" => (&["model", "random", "clock", "signal"], &["model", "random", "clock", "signal"]),
         "kube_api" => (&["model", "clock", "random", "report"], &["model", "clock", "random", "report"]),

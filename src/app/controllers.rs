@@ -85,7 +85,8 @@ impl Controllers {
         self.watch::<Volume>("persistentvolumes", released, start);
         let attached = AttachmentObserver::new(Arc::clone(&volumes.book), volumes.queue.clone(), driver.clone());
         self.watch_once_needed::<Attachment>("volumeattachments", attached, start, |can| can.publish_unpublish_volume);
-        if self.ground.config.options.topology {
+        // In a node deployment the one place that matters is known from the start.
+        if self.ground.config.options.topology && self.ground.instance.is_none() {
             self.watch_places(start);
         }
         if self.ground.config.options.cross_namespace_source {

@@ -67,7 +67,15 @@ impl Sidecar {
     /// # Errors
     /// Whatever the process would refuse to start with; flags that only print something count as refused.
     pub fn new(args: &[String]) -> Result<Self, Ended> {
-        match flags::parse(args, &|_| None) {
+        Self::within(args, &|_| None)
+    }
+
+    /// The same with an environment, which is asked by the names of its variables.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn within(args: &[String], environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, Ended> {
+        match flags::parse(args, environment) {
             Ok(Parsed::Run(config)) => Ok(Self(Arc::new(*config))),
             Ok(Parsed::Help(line) | Parsed::Version(line)) => Err(Ended { code: 0, line }),
             Err(exit) => Err(Ended { code: exit.code, line: exit.line }),

@@ -14,6 +14,7 @@ use crate::kube_api::objects::Objects;
 use crate::kube_api::queue::{Backoff, Queue};
 use crate::kube_api::secrets::SecretReader;
 use crate::model::driver::DriverCell;
+use crate::node_deployment::worker::Instance;
 use crate::protection;
 use crate::protection::SourceKey;
 use crate::protection::worker::ProtectionRoom;
@@ -43,6 +44,8 @@ pub struct Ground {
     pub random: Random,
     /// Identity of this process in volume attributes.
     pub identity: String,
+    /// This node's instance in a node deployment.
+    pub instance: Option<Instance>,
 }
 
 /// The rooms.
@@ -81,7 +84,7 @@ impl Rooms {
             objects,
             classes: Arc::default(),
             volume_book: Arc::default(),
-            nodes: SharedNodes::default(),
+            nodes: known_places(ground),
             grants: Arc::default(),
             source_claims: Queue::new(backoff(&ground.config), Arc::new(())),
             snapshots: Queue::new(backoff(&ground.config), Arc::new(())),
@@ -95,6 +98,16 @@ impl Rooms {
 
 fn backoff(config: &Config) -> Backoff {
     Backoff { base: config.retry_start, max: config.retry_max }
+}
+
+/// The places that are known from the start: in a node deployment this node, and there will be no others.
+fn known_places(ground: &Ground) -> SharedNodes {
+    let nodes = SharedNodes::default();
+    if let Some(instance) = &ground.instance {
+        let (node, registrations) = instance.objects(&ground.driver.get().name);
+        nodes.put_fixed(&node, &registrations);
+    }
+    nodes
 }
 
 fn claim_room(ground: &Ground, shared: &Shared) -> ClaimRoom {
@@ -118,10 +131,12 @@ fn claim_room(ground: &Ground, shared: &Shared) -> ClaimRoom {
             options: config.options.clone(),
             source_claims: shared.source_claims.clone(),
             snapshots: shared.snapshots.clone(),
+            instance: ground.instance.clone(),
         }),
         secrets: Arc::clone(&shared.secrets),
         sources: SourceViews::default(),
-        intents: Intents::new(shared.objects.clone(), &config.durable_intent_namespace, when(config.durable_intent)),
+        intents: Intents::new(shared.objects.clone(), &config.durable_intent_namespace, when(config.durable_intent))
+            .of_node(ground.instance.as_ref().map(Instance::name)),
     }
 }
 
@@ -135,7 +150,11 @@ fn volume_room(ground: &Ground, shared: &Shared) -> VolumeRoom {
         recorder: ground.recorder.clone(),
         metrics: Arc::clone(&ground.metrics),
         secrets: Arc::clone(&shared.secrets),
-        surroundings: Arc::new(ForVolumes { classes: Arc::clone(&shared.classes), driver: ground.driver.clone() }),
+        surroundings: Arc::new(ForVolumes {
+            classes: Arc::clone(&shared.classes),
+            driver: ground.driver.clone(),
+            instance: ground.instance.clone(),
+        }),
     }
 }
 

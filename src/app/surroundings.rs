@@ -4,20 +4,25 @@ use crate::claim;
 use crate::claim::places;
 use crate::claim::refusal::{Refusal, cut};
 use crate::claim::source::{DataSource, SourceKind};
+use crate::claim::taking;
 use crate::claim::worker::ClaimRoom;
 use crate::kube_api::queue::Queue;
 use crate::migration;
 use crate::model::driver::DriverCell;
 use crate::model::grant::Grant;
 use crate::model::meta::MetaExt;
-use crate::model::{Accessibility, Claim, Class, Driver, Options, Volume};
+use crate::model::{Accessibility, Claim, Class, Driver, Options, Turn, Volume};
+use crate::node_deployment::worker::Instance;
 use crate::protection;
 use crate::protection::SourceKey;
 use crate::protection::index::Kind;
 use crate::topology::watching::SharedNodes;
 use crate::volume;
+use crate::volume::delete::OwnNode;
 use serde_json::Value;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// What the claim room asks.
 pub struct ForClaims {
@@ -35,6 +40,20 @@ pub struct ForClaims {
     pub source_claims: Queue<SourceKey>,
     /// Snapshots to look at.
     pub snapshots: Queue<SourceKey>,
+    /// This node's instance in a node deployment.
+    pub instance: Option<Instance>,
+}
+
+impl ForClaims {
+    /// Whether the class's topologies let this node serve the claim (field fault T10); asked before the claim is taken.
+    fn may_serve(&self, claim: &Claim, class: &Class, node: &str) -> bool {
+        let claim = taking::as_if_selected(claim, node);
+        let driver = self.driver.get();
+        let Ok(translated) = claim::worker::Surroundings::translate_class(self, class, &driver) else { return true };
+        let class = translated.as_ref().unwrap_or(class);
+        let place = places::accessibility(&claim, class, &driver, &self.options, &mut self.nodes.lock());
+        class.allowed_topologies.is_empty() || place.is_ok()
+    }
 }
 
 impl claim::worker::Surroundings for ForClaims {
@@ -71,6 +90,19 @@ impl claim::worker::Surroundings for ForClaims {
     fn grants(&self, namespace: &str) -> Vec<Grant> {
         self.grants.of_namespace(namespace)
     }
+
+    fn turn(&self, claim: &Claim, class: Option<&Class>, now: Instant) -> Turn {
+        let Some(instance) = &self.instance else { return Turn::Ours };
+        instance.turn(claim, class, |class| self.may_serve(claim, class, instance.name()), now)
+    }
+
+    fn try_later(&self, uid: &str, now: Instant) -> Duration {
+        self.instance.as_ref().map_or(Duration::ZERO, |instance| instance.try_later(uid, now))
+    }
+
+    fn own_node(&self) -> Option<&str> {
+        self.instance.as_ref().map(Instance::name)
+    }
 }
 
 /// What the volume room asks.
@@ -79,6 +111,8 @@ pub struct ForVolumes {
     pub classes: Arc<claim::classes::Classes>,
     /// The driver.
     pub driver: DriverCell,
+    /// This node's instance in a node deployment.
+    pub instance: Option<Instance>,
 }
 
 impl volume::worker::Surroundings for ForVolumes {
@@ -93,6 +127,10 @@ impl volume::worker::Surroundings for ForVolumes {
     fn to_csi(&self, volume: &Value) -> Result<Volume, String> {
         let translated = migration::volume_to_csi(volume).map_err(|error| error.to_string())?;
         serde_json::from_value(translated).map_err(|error| error.to_string())
+    }
+
+    fn own_node(&self) -> Option<OwnNode<'_>> {
+        self.instance.as_ref().map(|instance| OwnNode { name: instance.name(), segments: instance.segments() })
     }
 }
 

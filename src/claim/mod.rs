@@ -4,7 +4,8 @@
 //! what to ask), with [`source`], [`clone_source`], [`snapshot_source`], [`grant`], [`attributes`], [`places`], [`access`],
 //! [`parameters`], [`secrets`] and [`naming`] for its parts; [`refusal`] (why not); [`answer`] (what the driver's
 //! answer means), [`unresolved`] (what may exist); [`volume`] (the object to save), [`existing`] (when the name is
-//! taken); [`hold_back`] (claims that the driver called invalid). [`worker`] does the I/O.
+//! taken); [`hold_back`] (claims that the driver called invalid);
+//! [`taking`] (claims that are no node's). [`worker`] does the I/O.
 
 pub mod access;
 pub mod answer;
@@ -25,6 +26,7 @@ pub mod refusal;
 pub mod secrets;
 pub mod snapshot_source;
 pub mod source;
+pub mod taking;
 mod template;
 pub mod unresolved;
 pub mod volume;

@@ -102,6 +102,9 @@ pub enum Refusal {
     /// 4.1 point 2.
     #[error("the claim is not assigned to node {node}")]
     NotOurNode { node: String },
+    /// 8.2 step 7.
+    #[error("node {node:?} cannot be selected for the claim: {why}")]
+    NodeNotWritten { node: String, why: String },
     /// 4.2 step 4.
     #[error("the claim's data source has no name; set {field}.name in a new claim")]
     SourceNameEmpty { field: &'static str },
@@ -209,6 +212,7 @@ impl Refusal {
             Self::ClassNotTranslatable { .. } => "class-not-translatable",
             Self::NotForThisDriver { .. } => "claim-not-annotated-for-driver",
             Self::NotOurNode { .. } => "not-our-node",
+            Self::NodeNotWritten { .. } => "node-not-written",
             Self::SourceNameEmpty { .. } => "data-source-name-empty",
             Self::SourceGroupWrong { .. } => "data-source-group-wrong",
             Self::ExternalPopulator { .. } => "external-populator",
@@ -245,6 +249,7 @@ impl Refusal {
             }
             Self::SelectedNodeUnknown { .. } => RefusalState::Reschedule,
             Self::ClassNotFound { .. }
+            | Self::NodeNotWritten { .. }
             | Self::ClassNotTranslatable { .. }
             | Self::SourceNameEmpty { .. }
             | Self::SourceGroupWrong { .. }

@@ -8,7 +8,7 @@
 //! - [`save`]: the volume object;
 //! - [`gather`]: attributes classes and secrets; [`sources`]: snapshots and claims to copy, and their protection;
 //! - [`intent`]: durable records of what is open;
-//! - [`reschedule`]: giving the claim back to the scheduler.
+//! - [`reschedule`]: giving the claim back to the scheduler; [`take`]: taking one that is no node's.
 
 mod create;
 mod gather;
@@ -16,6 +16,7 @@ pub mod intent;
 mod reschedule;
 mod save;
 pub mod sources;
+mod take;
 
 use super::book::Book;
 use super::classes::Classes;
@@ -33,7 +34,7 @@ use crate::kube_api::secrets::SecretReader;
 use crate::model::driver::DriverCell;
 use crate::model::grant::Grant;
 use crate::model::meta::MetaExt;
-use crate::model::{Accessibility, Claim, Class, Driver, Options};
+use crate::model::{Accessibility, Claim, Class, Driver, Options, Turn};
 use crate::report::metrics::Metrics;
 use crate::report::reasons;
 use serde_json::Value;
@@ -57,6 +58,12 @@ pub trait Surroundings: Send + Sync {
     fn source_may_be_free(&self, source: &DataSource);
     /// Reference grants of a namespace.
     fn grants(&self, namespace: &str) -> Vec<Grant>;
+    /// Whose turn the claim is; always ours but in a node deployment.
+    fn turn(&self, claim: &Claim, class: Option<&Class>, now: Instant) -> Turn;
+    /// Taking the claim was in vain: how long to wait until the next try.
+    fn try_later(&self, uid: &str, now: Instant) -> Duration;
+    /// Our node in a node deployment.
+    fn own_node(&self) -> Option<&str>;
 }
 
 /// Everything that the claim room works with.
@@ -162,7 +169,13 @@ impl ClaimRoom {
         }
         let driver = self.driver.get();
         let class = self.classes.get(claim.class_name());
-        let class = match plan::should_provision(&claim, class.as_deref(), &driver) {
+        let verdict = plan::should_provision(&claim, class.as_deref(), &driver);
+        if let Verdict::Provision | Verdict::ClassMissing { .. } = verdict
+            && let Some(next) = self.not_our_turn(uid, &claim, class.as_deref()).await
+        {
+            return next;
+        }
+        let class = match verdict {
             Verdict::NotOurs | Verdict::AlreadyHasVolume | Verdict::BeingDeleted => return Next::Done,
             Verdict::WaitsForConsumer => {
                 debug!(target: "claim", claim = %claim.metadata.key(), "waits for a pod that uses it");
@@ -199,7 +212,7 @@ impl ClaimRoom {
             self.recorder.normal(&regarding(&EventSubject::Claim(claim)), reasons::PROVISIONING, &text);
         }
         let gathered = self.gather(claim, effective.as_ref().unwrap_or(class), draft).await;
-        let recorded = match gathered {
+        let recorded = match self.protected(gathered).await {
             Ok(attempt) => self.record_before(attempt).await,
             Err(refusal) => Err(refusal),
         };

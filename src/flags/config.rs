@@ -182,8 +182,7 @@ pub(super) fn resolve(arguments: Arguments, version: String, around: &Surroundin
         work::resolve(provisioning, gates, &mut warnings)?;
     let leader = leader::resolve(leader, around)?;
     warnings.extend(leader::conflict_warning(leader.is_some(), node.is_some()));
-    let unfinished = [(node.is_some(), "--node-deployment"), (capacity.is_some(), "--enable-capacity")];
-    let not_yet = unfinished.into_iter().filter_map(|(used, flag)| used.then_some(flag)).collect();
+    let not_yet = capacity.is_some().then_some("--enable-capacity").into_iter().collect();
     let DurableFlags { durable_intent, durable_intent_namespace } = durable;
     Ok(Parsed::Run(Box::new(Config {
         csi_address,

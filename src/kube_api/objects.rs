@@ -199,6 +199,11 @@ impl Objects {
         parse(&self.call(Method::GET, path.object()?, "", None).await?)
     }
 
+    /// Reads which kinds the API group and version of `path` have.
+    pub async fn kinds<T: DeserializeOwned>(&self, path: &Path) -> Result<T, ApiError> {
+        parse(&self.call(Method::GET, path.root.clone(), "", None).await?)
+    }
+
     /// Reads all objects of a collection, page by page. `query` adds parameters such as `labelSelector`.
     ///
     /// [`ApiErrorKind::Gone`] when the list took so long that its pages no longer fit together.

@@ -17,6 +17,7 @@ pub mod quantity;
 pub mod request;
 pub mod secret;
 pub mod snapshot;
+pub mod turn;
 pub mod volume;
 
 pub use accessibility::Accessibility;
@@ -27,4 +28,5 @@ pub use driver::Driver;
 pub use options::Options;
 pub use request::{CallError, CreateRequest, CreatedVolume, Segments};
 pub use secret::Secrets;
+pub use turn::Turn;
 pub use volume::Volume;

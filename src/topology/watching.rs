@@ -17,6 +17,14 @@ impl SharedNodes {
     pub fn lock(&self) -> MutexGuard<'_, Nodes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Takes in a node that is known without a watch; every registration in it is our driver's.
+    pub fn put_fixed(&self, node: &Node, registrations: &CsiNode) {
+        let mut nodes = self.lock();
+        nodes.put_node(node.metadata.name(), node.metadata.labels.clone().unwrap_or_default());
+        let ours = registrations.spec.drivers.first();
+        nodes.put_registration(registrations.metadata.name(), ours.map(|one| one.topology_keys.clone()));
+    }
 }
 
 /// Called when something about a node changed that waiting claims may need.

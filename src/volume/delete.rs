@@ -87,6 +87,11 @@ pub struct OwnNode<'a> {
     pub segments: &'a Segments,
 }
 
+/// Whether another node's instance looks after the volume: its affinity can be read and leaves this node out.
+pub fn is_of_other_node(volume: &Volume, node: OwnNode<'_>) -> bool {
+    affinity::reaches(volume.spec.node_affinity.as_ref(), node.segments) == Ok(false)
+}
+
 /// The id of the storage to delete. `csi` is the volume's own source or, for a volume of a replaced in-tree plug-in,
 /// its translation.
 pub fn handle<'a>(

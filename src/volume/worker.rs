@@ -4,7 +4,7 @@
 //! `DeleteVolume` once, DELETE the object, take our finalizer off; each later step is repeated without the earlier ones.
 
 use super::book::{Book, HeldVolume, Progress};
-use super::delete::{self, DeleteRefusal, DeleteState, SecretSource};
+use super::delete::{self, DeleteRefusal, DeleteState, OwnNode, SecretSource};
 use super::finalizer::{self, Upkeep};
 use super::ownership;
 use crate::csi::Calls;
@@ -37,6 +37,8 @@ pub trait Surroundings: Send + Sync {
     fn class(&self, name: &str) -> Option<Arc<Class>>;
     /// The CSI form of a volume object that still has an in-tree source.
     fn to_csi(&self, volume: &Value) -> Result<Volume, String>;
+    /// Our node in a node deployment: only volumes that it reaches are ours to delete.
+    fn own_node(&self) -> Option<OwnNode<'_>>;
 }
 
 /// Everything that the volume room works with.
@@ -107,6 +109,10 @@ impl VolumeRoom {
 
     async fn turn(&self, name: &str) -> Next {
         let Some(held) = self.book.get(name) else { return Next::Done };
+        // Before anything is read or written: the other instances see this volume too.
+        if self.surroundings.own_node().is_some_and(|node| delete::is_of_other_node(&held.volume, node)) {
+            return Next::Done;
+        }
         if let Err(stop) = self.change_finalizer(&held.volume, finalizer::upkeep(&held.volume)).await {
             return stop.into();
         }
@@ -157,7 +163,7 @@ impl VolumeRoom {
         let driver = self.driver.get();
         let migrated = volume.spec.csi.is_none();
         let csi_view = if migrated { self.csi_view(volume).await? } else { Arc::clone(volume) };
-        let handle = delete::handle(volume, csi_view.spec.csi.as_ref(), driver.can, None);
+        let handle = delete::handle(volume, csi_view.spec.csi.as_ref(), driver.can, self.surroundings.own_node());
         let handle = handle.map_err(|refusal| self.refused(volume, &refusal))?;
         if driver.can.publish_unpublish_volume {
             if !self.book.knows_attachments() {

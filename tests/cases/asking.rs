@@ -18,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 #[allow(dead_code, reason = "shared with the unit tests of the csi room")]
 mod scripted;
 
-fn with_paused_clock<T>(future: impl Future<Output = T>) -> T {
+/// The outcome of a future in a world without waiting.
+pub fn with_paused_clock<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     runtime.expect("a runtime").block_on(future)
 }

@@ -1,6 +1,7 @@
 //! The way of a claim: verdict, draft, reads from the row's objects, request, scripted reply, volume object. The reads
 //! and writes are the row's objects; every decision is made by the functions that the worker calls.
 
+use super::sharing;
 use super::table::{lay_over, read, read_all};
 use super::words::{code_of, created, driver, options, shown};
 use csi_provisioner::claim::answer::{self, AttemptState};
@@ -10,6 +11,7 @@ use csi_provisioner::claim::plan::{self, Attempt, Draft, Gathered, Setting, Verd
 use csi_provisioner::claim::refusal::{Refusal, RefusalState};
 use csi_provisioner::claim::snapshot_source::{self, SnapshotFault};
 use csi_provisioner::claim::source::{DataSource, Found, SourceKind};
+use csi_provisioner::claim::taking;
 use csi_provisioner::claim::volume;
 use csi_provisioner::model::claim::{CLONE_FINALIZER, SELECTED_NODE};
 use csi_provisioner::model::class::AttributesClass;
@@ -20,6 +22,7 @@ use csi_provisioner::model::secret::SecretRef;
 use csi_provisioner::model::snapshot::{SNAPSHOT_FINALIZER, Snapshot, SnapshotContent};
 use csi_provisioner::model::volume::PROVISIONED_BY;
 use csi_provisioner::model::{CallError, Claim, Class, Driver, Options, Secrets, Volume};
+use csi_provisioner::node_deployment::turn::{self, Standing};
 use csi_provisioner::protection::snapshot;
 use csi_provisioner::topology::nodes::Nodes;
 use csi_provisioner::volume::finalizer;
@@ -63,9 +66,11 @@ pub fn provision(input: &Value) -> Value {
 
 /// Asks only whether the claim is ours.
 pub fn qualifier(input: &Value) -> Value {
-    let world = World::of(input);
+    let mut world = World::of(input);
+    let class: Option<Class> = (!input["class"].is_null()).then(|| read(&input["class"]));
+    let ours = plan::is_ours(&world.claim, &world.driver);
     json!({
-        "should_provision": plan::is_ours(&world.claim, &world.driver),
+        "should_provision": ours && world.turn(class.as_ref()).is_ok(),
         "calls": { "CreateVolume": world.created },
         "claim_selected_node_after": world.claim.metadata.annotation(SELECTED_NODE),
     })
@@ -115,6 +120,14 @@ impl<'a> World<'a> {
             (Verdict::Provision, Some(class)) => class,
             (verdict, _) => return Err(verdict.refusal(&self.driver).expect("the row's verdict is a refusal")),
         };
+        self.turn(Some(&class))?;
+        let attempt = self.planned(&self.claim, &class)?;
+        self.protect(attempt.facts.source.as_ref())?;
+        Ok(attempt)
+    }
+
+    /// The request that would be sent; nothing is written for it.
+    fn planned(&self, claim: &Claim, class: &Class) -> Result<Attempt, Refusal> {
         let grants = read_all(&self.input["objects"]["referenceGrants"]);
         let setting = Setting {
             driver: &self.driver,
@@ -122,17 +135,33 @@ impl<'a> World<'a> {
             translated_class: self.translated.as_ref(),
             grants: &grants,
         };
-        let draft = plan::draft(&self.claim, &class, &setting)?;
-        let gathered = self.gather(&draft)?;
-        let source = draft.source.clone();
-        let attempt = plan::finish(draft, gathered)?;
-        self.protect(source.as_ref())?;
-        Ok(attempt)
+        let draft = plan::draft(claim, class, &setting)?;
+        let gathered = self.gather(claim, &draft)?;
+        plan::finish(draft, gathered)
     }
 
-    fn gather(&self, draft: &Draft) -> Result<Gathered, Refusal> {
+    /// In a node deployment: an error unless the claim is this node's. One that is nobody's may be taken meanwhile.
+    fn turn(&mut self, class: Option<&Class>) -> Result<(), Refusal> {
+        let Some(own) = sharing::OwnNode::of(self.input) else { return Ok(()) };
+        let may_serve = |class: &Class| {
+            let claim = taking::as_if_selected(&self.claim, own.name);
+            places::accessibility(&claim, class, &self.driver, &self.options, &mut self.nodes()).is_ok()
+        };
+        let standing = turn::standing(&self.claim, class, own.contestant(), may_serve);
+        if let (Standing::Open, Some(class)) = (standing, class) {
+            let wanted = taking::as_if_selected(&self.claim, own.name);
+            let too_full = self.planned(&wanted, class).is_ok_and(|attempt| !own.has_room(&attempt));
+            if !too_full {
+                self.claim = wanted;
+            }
+        }
+        if standing == Standing::Ours { Ok(()) } else { Err(Refusal::NotOurNode { node: own.name.to_owned() }) }
+    }
+
+    fn gather(&self, claim: &Claim, draft: &Draft) -> Result<Gathered, Refusal> {
         let secrets = draft.refs.provisioner.as_ref().map(|secret| self.secret(secret)).transpose()?;
-        let source = draft.source.as_ref().map(|source| self.source(source, draft.required_bytes)).transpose()?;
+        let source =
+            draft.source.as_ref().map(|source| self.source(claim, source, draft.required_bytes)).transpose()?;
         let attributes = match &draft.attributes_class {
             Some(name) => match self.find::<AttributesClass>("volumeAttributesClasses", "", name) {
                 Found::Object(class) => Some(class),
@@ -143,7 +172,7 @@ impl<'a> World<'a> {
             None => None,
         };
         let accessibility = places::accessibility(
-            &self.claim,
+            claim,
             &self.translated.clone().unwrap_or_else(|| read(&self.input["class"])),
             &self.driver,
             &self.options,
@@ -162,6 +191,9 @@ impl<'a> World<'a> {
             let ours = csi_node.spec.drivers.iter().find(|driver| driver.name == self.driver.name);
             nodes.put_registration(csi_node.metadata.name(), ours.map(|driver| driver.topology_keys.clone()));
         }
+        if let Some(own) = sharing::OwnNode::of(self.input) {
+            own.put_into(&mut nodes, &self.driver.name);
+        }
         nodes
     }
 
@@ -170,8 +202,8 @@ impl<'a> World<'a> {
             .ok_or_else(|| Refusal::SecretUnreadable { secret: secret.clone(), why: "not found".into() })
     }
 
-    fn source(&self, source: &DataSource, required_bytes: i64) -> Result<ContentSource, Refusal> {
-        let wanted = Wanted { claim: &self.claim, source, required_bytes, driver: &self.driver.name };
+    fn source(&self, claim: &Claim, source: &DataSource, required_bytes: i64) -> Result<ContentSource, Refusal> {
+        let wanted = Wanted { claim, source, required_bytes, driver: &self.driver.name };
         match source.kind {
             SourceKind::Claim => {
                 let found: Found<Claim> = self.find("persistentVolumeClaims", &source.namespace, &source.name);

@@ -3,21 +3,18 @@
 use super::chain::call_error;
 use super::table::{read, read_all, strings};
 use super::words::code_of;
-use csi_provisioner::claim::answer::{Accepted, AttemptState, classify};
+use csi_provisioner::claim::answer::{AttemptState, classify};
 use csi_provisioner::claim::hold_back::{Fingerprint, HoldBack};
 use csi_provisioner::claim::plan::{self, Attempt, Gathered, Setting, Verdict};
 use csi_provisioner::claim::refusal::Refusal;
-use csi_provisioner::claim::volume::{persistent_volume, same_volume};
 use csi_provisioner::model::claim::MIGRATED_TO;
 use csi_provisioner::model::class::TopologyTerm;
 use csi_provisioner::model::driver::Capabilities;
 use csi_provisioner::model::meta::MetaExt;
-use csi_provisioner::model::volume::VOLUME_FINALIZER;
 use csi_provisioner::model::{CallError, Claim, Class, Driver, Options, Volume};
-use csi_provisioner::volume::finalizer::{self, Upkeep};
+use csi_provisioner::volume::finalizer;
 use csi_provisioner::volume::{delete, ownership};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -167,119 +164,4 @@ pub fn infeasible_retry(input: &Value) -> Value {
         }
     }
     json!({ "calls": { "provision_step": calls }, "held_back_after_first": held_after_first, "second_error": last })
-}
-
-/// The object of the name exists already.
-pub fn volume_save(input: &Value) -> Value {
-    let facts = |uid: &str| {
-        let mut facts = plan::VolumeFacts::default();
-        uid.clone_into(&mut facts.claim.uid);
-        facts
-    };
-    let saved = |handle: &str, uid: &str| {
-        persistent_volume(&facts(uid), &Accepted { id: handle.to_owned(), ..Accepted::default() }, "identity")
-    };
-    let existing = &input["existing"];
-    let handle = if existing["same_volume_handle"] == Value::Bool(true) { "ours" } else { "other" };
-    let wanted = saved("ours", input["claim_uid"].as_str().expect("a UID"));
-    let same = same_volume(&saved(handle, existing["claim_uid"].as_str().expect("a UID")), &wanted);
-    let taken = Refusal::VolumeNameTaken { volume: "pvc-1".to_owned() };
-    let error = json!({ "condition": taken.condition(), "reason": "ProvisioningFailed" });
-    json!({
-        "worker_result": if same { "success" } else { "error" },
-        "retained_in_memory": false,
-        "success_event": same,
-        "error": if same { Value::Null } else { error },
-    })
-}
-
-/// All queued claims and all volumes once, with stubbed provision and delete steps. Events, counters and the save queue
-/// belong to the workers.
-pub fn controller(input: &Value) -> Value {
-    let claims: Vec<Claim> = read_all(&input["claims"]);
-    let (mut provisioned, mut open, mut objects) = (0, BTreeSet::new(), Vec::new());
-    for uid in strings(&input["queued_claims"]) {
-        let Some(claim) = claims.iter().find(|claim| claim.metadata.uid() == uid) else { continue };
-        let name = format!("pvc-{uid}");
-        if input["volumes"].as_array().into_iter().flatten().any(|volume| volume["metadata"]["name"] == name.as_str()) {
-            continue;
-        }
-        if !verdicts(input, claim).contains(&Verdict::Provision) {
-            continue;
-        }
-        provisioned += 1;
-        let step = &input["provision_step"];
-        let step = step.get(claim.metadata.name()).unwrap_or(&step["*"]);
-        match provision_step(input, claim, step) {
-            Step::Made(object) if input["save_failures"] != "always" => objects.push(object),
-            Step::Open => drop(open.insert(uid)),
-            Step::Made(_) | Step::Nothing => {}
-        }
-    }
-    let (deleted, kept) = volumes(input);
-    objects.extend(kept);
-    json!({
-        "calls": { "provision_step": provisioned, "delete_step": deleted },
-        "claims_in_progress_after": open,
-        "volumes_after": objects,
-    })
-}
-
-/// What is known after the stubbed step.
-enum Step {
-    Made(Value),
-    Open,
-    Nothing,
-}
-
-fn provision_step(input: &Value, claim: &Claim, step: &Value) -> Step {
-    let classes: Vec<Class> = read_all(&input["classes"]);
-    let class = classes.iter().find(|class| class.metadata.name() == claim.class_name()).expect("a class");
-    let failed = |code: &str| {
-        let error = CallError { code: code_of(code), from_driver: true, message: String::new() };
-        if classify(&error, true, true) == AttemptState::Background { Step::Open } else { Step::Nothing }
-    };
-    match (step["result"].as_str().expect("a result"), step["state"].as_str()) {
-        ("volume", _) => {
-            let attempt = drivers(input)
-                .iter()
-                .find_map(|driver| drafted(&qualified(claim.clone(), driver), class, driver).ok())
-                .expect("the claim can be drafted");
-            let made =
-                Accepted { id: "id".to_owned(), capacity_bytes: attempt.request.required_bytes, ..Accepted::default() };
-            Step::Made(persistent_volume(&attempt.facts, &made, "identity"))
-        }
-        ("error", Some("InBackground")) => failed("DeadlineExceeded"),
-        ("error", Some("Reschedule")) => failed("ResourceExhausted"),
-        ("error", Some("Finished")) => failed("Internal"),
-        // Before the driver is reached nothing changes.
-        ("error", Some("NoChange")) | ("ignored", _) => Step::Nothing,
-        other => panic!("unknown step {other:?}"),
-    }
-}
-
-/// Deletions with a stubbed step; the objects that are left.
-fn volumes(input: &Value) -> (u32, Vec<Value>) {
-    let (mut calls, mut kept) = (0, Vec::new());
-    for object in input["volumes"].as_array().into_iter().flatten() {
-        let volume: Volume = read(object);
-        let mut object = object.clone();
-        if drivers(input).iter().any(|driver| ownership::is_ours(&volume, driver)) {
-            let before = strings(&object["metadata"]["finalizers"]);
-            let after = match finalizer::upkeep(&volume) {
-                Upkeep::Keep => None,
-                Upkeep::Add => finalizer::added(&before, VOLUME_FINALIZER),
-                Upkeep::Remove => finalizer::removed(&before, VOLUME_FINALIZER),
-            };
-            object["metadata"]["finalizers"] = json!(after.unwrap_or(before));
-            if delete::should_delete(&volume) {
-                calls += 1;
-                if input["delete_step"]["result"] == "ok" && input["object_delete_fails"] != Value::Bool(true) {
-                    continue;
-                }
-            }
-        }
-        kept.push(object);
-    }
-    (calls, kept)
 }

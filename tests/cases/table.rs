@@ -1,6 +1,6 @@
 //! The rows of the table, with recommendations and deviations laid over what the reference does.
 
-use super::deviations;
+use super::deviations::{self, Deviation};
 use serde_json::{Map, Value};
 
 /// One row.
@@ -10,36 +10,37 @@ pub struct Row {
     pub name: String,
     pub input: Value,
     pub expected: Value,
-    /// False for options of a library that the sidecar never uses.
-    pub applies: bool,
 }
 
 const TABLE: &str = include_str!("cases-provisioning.json");
 
+/// As they have to hold here.
 pub fn rows() -> Vec<Row> {
-    let table: Value = serde_json::from_str(TABLE).expect("the table is JSON");
-    table["cases"].as_array().expect("the table has cases").iter().map(row).collect()
+    read_rows(deviations::DEVIATIONS)
 }
 
-fn row(case: &Value) -> Row {
+/// As the table has them.
+pub fn rows_as_recorded() -> Vec<Row> {
+    read_rows(&[])
+}
+
+fn read_rows(deviations: &[Deviation]) -> Vec<Row> {
+    let table: Value = serde_json::from_str(TABLE).expect("the table is JSON");
+    table["cases"].as_array().expect("the table has cases").iter().map(|case| row(case, deviations)).collect()
+}
+
+fn row(case: &Value, deviations: &[Deviation]) -> Row {
     let text = |key: &str| case[key].as_str().expect("a text").to_owned();
     let mut expected = case["expected"].clone();
     if let Some(recommended) = case["recommended"].as_object() {
         let values = recommended.iter().filter(|(key, _)| *key != "note");
         lay_over(&mut expected, &Value::Object(values.map(|(key, value)| (key.clone(), value.clone())).collect()));
     }
-    for deviation in deviations::DEVIATIONS.iter().filter(|deviation| deviation.row == case["id"]) {
+    for deviation in deviations.iter().filter(|deviation| deviation.row == case["id"]) {
         let overlay = serde_json::from_str(deviation.expected).expect("a deviation is JSON");
         lay_over(&mut expected, &overlay);
     }
-    Row {
-        id: text("id"),
-        group: text("group"),
-        name: text("name"),
-        input: case["input"].clone(),
-        expected,
-        applies: case["applies_to_sidecar"] != Value::Bool(false),
-    }
+    Row { id: text("id"), group: text("group"), name: text("name"), input: case["input"].clone(), expected }
 }
 
 /// Objects merge field by field; everything else replaces.

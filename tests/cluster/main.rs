@@ -12,6 +12,7 @@ mod durable;
 mod faults;
 mod handover;
 mod lease;
+mod nodes;
 mod plain;
 mod scenarios;
 mod sources;

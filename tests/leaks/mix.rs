@@ -22,7 +22,7 @@ fn seeds() -> u64 {
 
 fn play(seed: u64, intent: Intent, endings: Endings) -> (Vec<Finding>, String) {
     in_paused_time(async {
-        let world = World::new(Options { seed, driver: DriverOptions::default(), flags: flags(intent) });
+        let world = World::new(Options { seed, driver: DriverOptions::default(), flags: flags(intent), alone: false });
         world.add_class("fast");
         let users = async {
             for number in 0..4 {

@@ -84,7 +84,8 @@ impl Schedule {
     }
 
     async fn acts(&self) -> Verdict {
-        let world = World::new(Options { seed: 3, driver: DriverOptions::default(), flags: flags(self.intent) });
+        let world =
+            World::new(Options { seed: 3, driver: DriverOptions::default(), flags: flags(self.intent), alone: false });
         world.add_class("fast");
         self.mood.sets_in(&world);
         let first = world.start_with(self.incident.into_iter().collect());

@@ -7,6 +7,7 @@ mod duplicate;
 mod input;
 mod lost;
 mod messages;
+mod nodes;
 mod ordinary;
 mod overload;
 mod restart;

@@ -29,7 +29,7 @@ pub fn secs(seconds: u64) -> Duration {
 pub fn world_with(driver: DriverOptions, flags: &[&str]) -> World {
     let generous = ["--kube-api-qps=1000", "--kube-api-burst=1000"];
     let flags = generous.iter().chain(flags).map(|flag| (*flag).to_owned()).collect();
-    let world = World::new(Options { seed: 1, driver, flags });
+    let world = World::new(Options { seed: 1, driver, flags, alone: false });
     world.add_class(CLASS);
     world
 }

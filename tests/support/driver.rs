@@ -53,7 +53,16 @@ pub struct Driver {
 impl Driver {
     /// The bench driver.
     pub fn bench(world: &World) -> Self {
-        let mut driver = Self::new(world, "bench-driver", true);
+        Self::bench_in(world, "driver")
+    }
+
+    /// The bench driver on a node, with storage of its own.
+    pub fn on_node(world: &World, node: &str) -> Self {
+        Self::bench_in(world, &format!("driver-{node}")).flag("--topology").flag(&format!("--node={node}"))
+    }
+
+    fn bench_in(world: &World, folder: &str) -> Self {
+        let mut driver = Self::new(world, folder, "bench-driver", true);
         driver.flags.push(format!("--state={}", driver.path("state").display()));
         driver.flags.push(format!("--control=unix:{}", driver.path("control").display()));
         driver
@@ -61,13 +70,13 @@ impl Driver {
 
     /// Kubernetes' mock driver.
     pub fn mock(world: &World) -> Self {
-        let mut driver = Self::new(world, "mock-driver-go", false);
+        let mut driver = Self::new(world, "driver", "mock-driver-go", false);
         driver.flags.push(format!("--script={}", driver.path("script").display()));
         driver
     }
 
-    fn new(world: &World, program: &str, controlled: bool) -> Self {
-        let dir = world.dir.join("driver");
+    fn new(world: &World, folder: &str, program: &str, controlled: bool) -> Self {
+        let dir = world.dir.join(folder);
         fs::create_dir_all(&dir).expect("a folder for the driver");
         let program = plane::tool(program);
         let mut driver = Self { program, flags: Vec::new(), dir, process: None, controlled };

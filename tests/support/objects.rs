@@ -100,6 +100,12 @@ impl Class {
         self
     }
 
+    /// Volumes wait until a node is selected for their claims.
+    pub fn waits(mut self) -> Self {
+        self.rest["volumeBindingMode"] = "WaitForFirstConsumer".into();
+        self
+    }
+
     /// Of another driver.
     pub fn provisioner(mut self, name: &str) -> Self {
         self.provisioner = Some(name.to_owned());

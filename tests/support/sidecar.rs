@@ -12,6 +12,7 @@ use std::time::Duration;
 pub struct Sidecar {
     program: PathBuf,
     flags: Vec<String>,
+    environment: Vec<(String, String)>,
     log: PathBuf,
     process: Option<Process>,
 }
@@ -26,7 +27,9 @@ impl Sidecar {
             "--retry-interval-start=200ms".to_owned(),
             "--v=5".to_owned(),
         ];
-        Self { program, flags: flags.to_vec(), log: world.dir.join(format!("{name}.log")), process: None }
+        let log = world.dir.join(format!("{name}.log"));
+        let environment = vec![("POD_NAMESPACE".to_owned(), "default".to_owned())];
+        Self { program, flags: flags.to_vec(), environment, log, process: None }
     }
 
     /// Ours.
@@ -45,6 +48,12 @@ impl Sidecar {
         self
     }
 
+    /// With one more environment variable.
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// Starts it.
     pub fn started(mut self) -> Self {
         self.start();
@@ -54,7 +63,7 @@ impl Sidecar {
     /// Starts it, again.
     pub fn start(&mut self) {
         let mut command = Command::new(&self.program);
-        command.args(&self.flags).env_clear().env("POD_NAMESPACE", "default");
+        command.args(&self.flags).env_clear().envs(self.environment.iter().cloned());
         self.process = Some(Process::start(command, &self.log));
     }
 

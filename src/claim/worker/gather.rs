@@ -9,7 +9,7 @@ use crate::model::class::AttributesClass;
 use crate::model::{Claim, Class};
 
 impl ClaimRoom {
-    /// The complete request, or why there is none. Everything is checked before anything is written (W35).
+    /// The complete request, or why there is none. Writes nothing.
     pub(super) async fn gather(&self, claim: &Claim, class: &Class, draft: Draft) -> Result<Attempt, Refusal> {
         let mut gathered =
             Gathered { accessibility: self.surroundings.accessibility(claim, class)?, ..Gathered::default() };
@@ -22,12 +22,16 @@ impl ClaimRoom {
                 read.map_err(|error| Refusal::SecretUnreadable { secret: secret.clone(), why: error.to_string() })?;
             gathered.secrets = Some(secrets);
         }
-        let source = draft.source.clone();
-        if let Some(source) = &source {
+        if let Some(source) = &draft.source {
             gathered.source = Some(self.checked_source(claim, source, draft.required_bytes).await?);
         }
-        let attempt = plan::finish(draft, gathered)?;
-        if let Some(source) = &source {
+        plan::finish(draft, gathered)
+    }
+
+    /// The request, once its source is protected: everything was checked before anything is written (W35).
+    pub(super) async fn protected(&self, gathered: Result<Attempt, Refusal>) -> Result<Attempt, Refusal> {
+        let attempt = gathered?;
+        if let Some(source) = &attempt.facts.source {
             self.protect(source).await?;
         }
         Ok(attempt)

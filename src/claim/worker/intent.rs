@@ -1,7 +1,7 @@
 //! Keeps the durable records of open creations (`--durable-intent`): written, taken over and removed here.
 
 use super::{ClaimRoom, EventSubject, Failure, Next};
-use crate::claim::intent::{self, LABEL, RecordFault, driver_mark};
+use crate::claim::intent::{self, LABEL, RecordFault, Scope};
 use crate::claim::plan::{Attempt, VolumeFacts};
 use crate::claim::refusal::Refusal;
 use crate::claim::unresolved::Creation;
@@ -30,6 +30,8 @@ pub enum When {
 pub struct Intents {
     objects: Objects,
     namespace: String,
+    /// The node of a node deployment.
+    node: Option<String>,
     when: When,
     /// Claim UIDs that have a record. Records that have to go are in the room's book.
     written: Mutex<BTreeSet<String>>,
@@ -50,7 +52,17 @@ const PAUSE: Duration = Duration::from_secs(2);
 impl Intents {
     /// Records in `namespace`, written when `when` says so.
     pub fn new(objects: Objects, namespace: &str, when: When) -> Self {
-        Self { objects, namespace: namespace.to_owned(), when, written: Mutex::default() }
+        Self { objects, namespace: namespace.to_owned(), node: None, when, written: Mutex::default() }
+    }
+
+    /// The same, of one node's instance only.
+    #[must_use]
+    pub fn of_node(self, node: Option<&str>) -> Self {
+        Self { node: node.map(str::to_owned), ..self }
+    }
+
+    fn scope<'a>(&'a self, driver: &'a str) -> Scope<'a> {
+        Scope { driver, node: self.node.as_deref() }
     }
 
     fn path(&self) -> Path {
@@ -68,13 +80,14 @@ impl Intents {
         if self.written().contains(uid) {
             return Ok(None);
         }
-        let record = intent::record(attempt, &self.namespace)?;
+        let scope = self.scope(&attempt.facts.driver);
+        let record = intent::record(attempt, &self.namespace, scope)?;
         let earlier = match self.objects.create(&self.path(), &record).await {
             Ok(_) => None,
             Err(error) if error.kind == ApiErrorKind::AlreadyExists => {
-                let name = intent::name(&attempt.facts.driver, uid);
+                let name = intent::name(scope, uid);
                 let found: Value = self.objects.get(&self.path().name(&name)).await?;
-                Some(intent::attempt(&found, &attempt.facts.driver)?)
+                Some(intent::attempt(&found, scope)?)
             }
             Err(error) => return Err(error.into()),
         };
@@ -90,7 +103,7 @@ impl ClaimRoom {
             return;
         }
         let driver = self.driver.get().name.clone();
-        let selector = format!("{LABEL}={}", driver_mark(&driver));
+        let selector = format!("{LABEL}={}", self.intents.scope(&driver).mark());
         loop {
             let (path, query) = (self.intents.path(), [("labelSelector", selector.as_str())]);
             let listed = tokio::select! {
@@ -118,7 +131,7 @@ impl ClaimRoom {
 
     fn adopt(&self, records: &[Value], driver: &str) {
         for record in records {
-            match intent::attempt(record, driver) {
+            match intent::attempt(record, self.intents.scope(driver)) {
                 Ok(attempt) => {
                     let uid = attempt.facts.claim.uid.clone();
                     info!(target: "claim", claim_uid = %uid, volume = %attempt.facts.volume_name, "goes on with an open creation of an earlier leader");
@@ -181,7 +194,8 @@ impl ClaimRoom {
 
     /// Removes a record that is due; whether it is gone.
     pub(super) async fn remove_record(&self, uid: &str) -> bool {
-        let name = intent::name(&self.driver.get().name, uid);
+        let driver = self.driver.get();
+        let name = intent::name(self.intents.scope(&driver.name), uid);
         match self.objects.delete(&self.intents.path().name(&name), None).await {
             Ok(()) => {}
             Err(error) if error.kind == ApiErrorKind::NotFound => {}

@@ -85,11 +85,14 @@ impl ClaimRoom {
         self.book.saved(uid, &facts.volume_name);
         let source = claim.as_ref().map_or("", |claim| source_kind(claim));
         self.metrics.provision_ok(&facts.class_name, source, began.elapsed().as_secs_f64());
-        self.recorder.normal(
-            &regarding(&EventSubject::Facts(facts)),
-            reasons::PROVISIONING_SUCCEEDED,
-            &format!("Successfully provisioned volume {}", facts.volume_name),
-        );
+        // A claim that is gone, or has another volume, is not told (provisioning.md 3.8).
+        if claim.is_some() {
+            self.recorder.normal(
+                &regarding(&EventSubject::Facts(facts)),
+                reasons::PROVISIONING_SUCCEEDED,
+                &format!("Successfully provisioned volume {}", facts.volume_name),
+            );
+        }
         self.record_ended(facts).await;
         Next::Done
     }

@@ -149,7 +149,7 @@ fn node_deployment_carries_its_flags_and_variable() {
         max_delay: Duration::from_secs(30),
     };
     assert_eq!(config.node, Some(expected));
-    assert_eq!(config.not_yet, ["--node-deployment"]);
+    assert!(config.not_yet.is_empty(), "it works");
 }
 
 #[test]

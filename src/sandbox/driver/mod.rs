@@ -76,6 +76,18 @@ impl MockDriver {
         Self { options: Arc::new(options), backend: Arc::new(Mutex::new(backend)), script: Script::default() }
     }
 
+    /// The same driver on another node: one storage behind both.
+    #[must_use]
+    pub fn on_node(&self, node: &str, segments: BTreeMap<String, String>) -> Self {
+        let options = DriverOptions { node: node.to_owned(), segments, ..DriverOptions::clone(&self.options) };
+        Self { options: Arc::new(options), ..self.clone() }
+    }
+
+    /// Its node.
+    pub fn node(&self) -> &str {
+        &self.options.node
+    }
+
     /// The gRPC services, for a socket or to be called in-process.
     pub fn routes(&self) -> Routes {
         let mut routes = RoutesBuilder::default();

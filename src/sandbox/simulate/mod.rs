@@ -57,6 +57,8 @@ pub struct Options {
     pub driver: DriverOptions,
     /// Flags of the sidecars, besides the address of the driver.
     pub flags: Vec<String>,
+    /// Without binder and protection: only the sidecars and the test itself change objects.
+    pub alone: bool,
 }
 
 /// The world.
@@ -74,7 +76,8 @@ pub struct World {
     /// Randomness for whoever plays in this world.
     pub random: Random,
     clock: Clock,
-    sidecar: Sidecar,
+    /// Command line of the sidecars.
+    arguments: Vec<String>,
     started: AtomicU64,
     /// UIDs of all volume objects that there ever were, by volume id.
     objects_of: Arc<Mutex<BTreeMap<String, BTreeSet<String>>>>,
@@ -84,9 +87,6 @@ pub struct World {
 
 impl World {
     /// A world without sidecars and objects.
-    ///
-    /// # Panics
-    /// If the flags are refused: a mistake of the test.
     pub fn new(options: Options) -> Self {
         let beginning = Timestamp::from_second(BEGINNING).unwrap_or(Timestamp::UNIX_EPOCH);
         let (clock, random) = (Clock::simulated(beginning), Random::seeded(options.seed));
@@ -95,16 +95,15 @@ impl World {
         let ground = Ground { server: server.clone(), clock: clock.clone(), random: own };
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        tasks.spawn(binder::worker::run(ground.clone(), stop.clone()));
-        tasks.spawn(protection::worker::run(ground, stop.clone()));
+        server.in_use_protection(!options.alone);
+        if !options.alone {
+            tasks.spawn(binder::worker::run(ground.clone(), stop.clone()));
+            tasks.spawn(protection::worker::run(ground, stop.clone()));
+        }
         let objects_of: Arc<Mutex<BTreeMap<String, BTreeSet<String>>>> = Arc::default();
         tasks.spawn(note_objects(server.clone(), Arc::clone(&objects_of)));
         let mut arguments = vec!["csi-provisioner".to_owned(), "--csi-address=/simulated".to_owned()];
         arguments.extend(options.flags);
-        let sidecar = match Sidecar::new(&arguments) {
-            Ok(sidecar) => sidecar,
-            Err(ended) => panic!("the flags of the simulated sidecar are refused: {ended}"),
-        };
         Self {
             server,
             driver: MockDriver::new(options.driver),
@@ -113,7 +112,7 @@ impl World {
             calls: Calls::begin(),
             random,
             clock,
-            sidecar,
+            arguments,
             started: AtomicU64::new(0),
             objects_of,
             stop,
@@ -122,6 +121,9 @@ impl World {
     }
 
     /// Starts a sidecar.
+    ///
+    /// # Panics
+    /// If the flags are refused, as for every other start: a mistake of the test.
     pub fn start(&self) -> Running {
         self.start_with(Vec::new())
     }
@@ -129,15 +131,42 @@ impl World {
     /// Starts a sidecar that meets these incidents.
     pub fn start_with(&self, incidents: Vec<Incident>) -> Running {
         let who = format!("sidecar-{}", self.started.fetch_add(1, Ordering::Relaxed) + 1);
-        let parts = Parts {
-            cable: Cable::new(&who, &self.trace, &self.calls, incidents),
+        self.run(&who, self.parts(&who, &self.driver, incidents), &[], &|_| None)
+    }
+
+    /// Starts a sidecar of a node deployment on the node of this driver: it is called like the node.
+    pub fn start_on(&self, driver: &MockDriver) -> Running {
+        let node = driver.node();
+        let parts = self.parts(node, driver, Vec::new());
+        self.run(node, parts, &["--node-deployment"], &|name| (name == "NODE_NAME").then(|| node.to_owned()))
+    }
+
+    /// Starts a sidecar with further flags and an environment.
+    pub fn start_within(&self, flags: &[&str], environment: &dyn Fn(&str) -> Option<String>) -> Running {
+        let who = format!("sidecar-{}", self.started.fetch_add(1, Ordering::Relaxed) + 1);
+        self.run(&who, self.parts(&who, &self.driver, Vec::new()), flags, environment)
+    }
+
+    fn parts(&self, who: &str, driver: &MockDriver, incidents: Vec<Incident>) -> Parts {
+        Parts {
+            cable: Cable::new(who, &self.trace, &self.calls, incidents),
             socket: Socket::to(&self.socket),
             server: self.server.service(),
-            driver: self.driver.routes(),
+            driver: driver.routes(),
             clock: self.clock.clone(),
             random: Random::seeded(self.random.below(u64::MAX)),
-        };
-        Running::start(self.sidecar.clone(), parts)
+        }
+    }
+
+    /// # Panics
+    /// If the flags are refused: a mistake of the test.
+    fn run(&self, who: &str, parts: Parts, flags: &[&str], environment: &dyn Fn(&str) -> Option<String>) -> Running {
+        let further = flags.iter().map(|flag| (*flag).to_owned());
+        let arguments: Vec<String> = self.arguments.iter().cloned().chain(further).collect();
+        match Sidecar::within(&arguments, environment) {
+            Ok(sidecar) => Running::start(sidecar, parts),
+            Err(ended) => panic!("the flags of {who} are refused: {ended}"),
+        }
     }
 
     /// Waits until `holds`; false if that takes longer than `limit`.
