@@ -8,6 +8,7 @@
 mod support;
 
 mod attached;
+mod costs;
 mod durable;
 mod faults;
 mod handover;

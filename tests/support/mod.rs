@@ -10,5 +10,6 @@ pub mod objects;
 pub mod plane;
 pub mod process;
 pub mod sidecar;
+pub mod snapshot;
 pub mod wait;
 pub mod world;
