@@ -72,6 +72,16 @@ impl Stage {
         if then == Claim::Goes {
             self.world.delete_claim("data");
         }
+        self.starts_again();
+    }
+
+    /// Starts another process in fair weather. The driver has ended by then what the killed one wanted: it does not keep
+    /// two calls about one volume apart, as the interface asks of drivers.
+    fn starts_again(&mut self) {
+        wait_until("the driver has ended its calls", SOON, || {
+            let calls = ["CreateVolume", "DeleteVolume"].map(|method| self.driver.calls(method));
+            calls.iter().flatten().all(|call| !call.outcome.is_empty())
+        });
         self.proxy.clear();
         self.driver.script(&json!([]));
         self.sidecar.start();
@@ -164,7 +174,7 @@ fn cluster_kill_while_the_creation_hangs() {
 #[test]
 #[ignore = "needs e2e/tools/bin: run e2e/run"]
 fn cluster_kill_between_the_drivers_work_and_its_answer() {
-    both("point-3", "always", in_driver(json!([{"method": "CreateVolume", "after": "20s"}])), made);
+    both("point-3", "always", in_driver(json!([{"method": "CreateVolume", "after": "3s"}])), made);
 }
 
 #[test]
@@ -218,9 +228,7 @@ fn deletion(point: &str, stop: impl Fn(&Stage), reached: impl Fn(&Stage, &str)) 
     stage.world.delete_claim("data");
     reached(&stage, &object);
     stage.sidecar.kill();
-    stage.proxy.clear();
-    stage.driver.script(&json!([]));
-    stage.sidecar.start();
+    stage.starts_again();
     wait_until("the volume object is gone", SOON, || stage.world.api.find(&object).is_none());
     stage.ends_well(Claim::Goes);
     stage.driver.calls("DeleteVolume").len()
@@ -277,13 +285,14 @@ fn cluster_kill_between_the_deletion_of_the_object_and_its_finalizer() {
 fn cluster_answers_that_are_cut_or_refused_cost_no_volume() {
     let mut stage = Stage::new("weather", "always", Claim::Goes);
     for (method, path) in [(Method::POST, OBJECTS), (Method::POST, "/configmaps"), (Method::DELETE, OBJECTS)] {
-        stage.proxy.meets_first(1, &method, path, Fault::CutAfter);
         stage.proxy.meets_first(1, &method, path, Fault::Refuse(1));
+        stage.proxy.meets_first(1, &method, path, Fault::CutAfter);
     }
     stage.proxy.meets_first(1, &Method::PATCH, OBJECTS, Fault::CutAfter);
     stage.sidecar.start();
     stage.world.create(claim("data"));
     stage.world.bound("data");
+    stage.world.tells("data", "ProvisioningSucceeded", "");
     assert_eq!(stage.driver.calls("CreateVolume").len(), 1);
     stage.world.delete_claim("data");
     stage.ends_well(Claim::Goes);

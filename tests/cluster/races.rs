@@ -52,13 +52,49 @@ fn cluster_snapshot_deleted_while_it_is_restored_goes_right_after() {
     holds_for("the snapshot stays", Duration::from_secs(1), || {
         is_being_deleted(&monday.object()) && monday.is_protected()
     });
+    // While it is kept it can be restored, as beside the Go sidecar, and that one is waited for too.
+    world.create(claim("late").restored_from("monday"));
+    world.bound("late");
+    world.bound("data");
+    wait_until("the snapshot goes", SECONDS, || !monday.exists());
+    world.settles_with(&driver, 2);
+}
+
+#[test]
+#[ignore = "needs e2e/tools/bin: run e2e/run"]
+fn cluster_snapshot_that_only_others_keep_is_not_restored_any_more() {
+    let (world, driver, _sidecar) = started("race-terminating", &[]);
+    let monday = snapshot(&world, "monday");
+    let others = "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection";
+    world.api.merge(&monday.path(), &json!({"metadata": {"finalizers": [others]}}));
+    world.api.delete(&monday.path());
     world.create(claim("late").restored_from("monday"));
     world.tells("late", "ProvisioningFailed", "is being deleted");
-    world.bound("data");
-    // Who cannot begin any more does not count.
-    world.delete_claim("late");
+    assert!(has_finalizer(&monday.object(), others) && !monday.is_protected());
+    holds_for("nothing is made", Duration::from_secs(1), || driver.calls("CreateVolume").is_empty());
+    world.api.merge(&monday.path(), &json!({"metadata": {"finalizers": null}}));
     wait_until("the snapshot goes", SECONDS, || !monday.exists());
-    world.settles_with(&driver, 1);
+    world.delete_claim("late");
+    world.settles_with(&driver, 0);
+}
+
+/// A source of the same name is another source: what was read of the first one must not reach the driver.
+#[test]
+#[ignore = "needs e2e/tools/bin: run e2e/run"]
+fn cluster_clone_of_a_source_that_was_replaced_gets_the_new_content() {
+    let (world, driver, _sidecar) = started("race-replaced", &[]);
+    let asked = |copy: &str| {
+        world.bound(copy);
+        creations(&world, &driver, copy)[0].request["volumeContentSource"]["volume"]["volumeId"].clone()
+    };
+    for copy in ["one", "two"] {
+        world.create(claim("source"));
+        let handle = text(&world.bound("source"), "/spec/csi/volumeHandle").to_owned();
+        world.create(claim(copy).clone_of("source"));
+        assert_eq!(asked(copy), handle);
+        world.delete_claim("source");
+    }
+    world.settles_with(&driver, 2);
 }
 
 /// The driver does not say whether it restored; claim and snapshot are both deleted meanwhile (external-provisioner#1449).
@@ -67,7 +103,7 @@ fn cluster_snapshot_deleted_while_it_is_restored_goes_right_after() {
 fn cluster_unresolved_restore_keeps_its_deleted_snapshot_and_leaves_nothing() {
     let (world, driver, _sidecar) = started("race-both", &["--timeout=1s"]);
     let monday = snapshot(&world, "monday");
-    driver.script(&json!([{"method": "CreateVolume", "before": "3s"}]));
+    driver.script(&json!([{"method": "CreateVolume", "after": "3s"}]));
     world.create(claim("data").restored_from("monday"));
     wait_until("the driver restores", SOON, || !driver.calls("CreateVolume").is_empty());
     world.delete_claim("data");
@@ -81,6 +117,26 @@ fn cluster_unresolved_restore_keeps_its_deleted_snapshot_and_leaves_nothing() {
     world.settles_with(&driver, 0);
     let calls = driver.calls("CreateVolume");
     assert!(calls.len() >= 2 && calls.iter().all(|call| call.request == calls[0].request), "{calls:#?}");
+}
+
+/// Another driver's provisioner sees the same claims come and go, but not what is open here.
+#[test]
+#[ignore = "needs e2e/tools/bin: run e2e/run"]
+fn cluster_sidecar_of_another_driver_leaves_a_restored_snapshot_alone() {
+    let (other, others_driver, _others) = started("race-other", &[]);
+    other.create(claim("warm"));
+    other.bound("warm");
+    let (world, driver, _sidecar) = started("race-both-here", &["--timeout=1s"]);
+    let monday = snapshot(&world, "monday");
+    driver.script(&json!([{"method": "CreateVolume", "after": "2s"}]));
+    world.create(claim("data").restored_from("monday"));
+    wait_until("the driver restores", SOON, || !driver.calls("CreateVolume").is_empty());
+    world.delete_claim("data");
+    holds_for("the snapshot stays protected", Duration::from_secs(3), || monday.is_protected());
+    driver.script(&json!([]));
+    wait_until("the snapshot is free", SECONDS, || !monday.is_protected());
+    world.settles_with(&driver, 0);
+    other.settles_with(&others_driver, 1);
 }
 
 /// Every way in which a restore ends without success.
