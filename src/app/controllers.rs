@@ -70,14 +70,13 @@ impl Controllers {
 
     fn watch_all(&self, start: &mut Start<'_>) {
         let (claims, volumes, driver) = (&self.rooms.claims, &self.rooms.volumes, &self.ground.driver);
-        let protection = &self.rooms.protection;
-        let wanting = ClaimObserver::new(Arc::clone(&claims.book), claims.queue.clone(), driver.clone());
-        let sources = SourceObserver::new(
-            Arc::clone(&protection.book),
-            protection.claims.clone(),
-            protection.snapshots.clone(),
+        let wanting = ClaimObserver::new(
+            Arc::clone(&claims.book),
+            Arc::clone(&claims.sources),
+            claims.queue.clone(),
             driver.clone(),
         );
+        let sources = SourceObserver::new(&self.rooms.protection);
         self.watch::<Claim>("persistentvolumeclaims", Both(sources, wanting), start);
         let classes = ClassObserver::new(Arc::clone(&claims.book), Arc::clone(&claims.classes), claims.queue.clone());
         self.watch::<Class>("storageclasses", classes, start);

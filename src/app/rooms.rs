@@ -4,7 +4,6 @@ use super::surroundings::{ForClaims, ForProtection, ForVolumes};
 use crate::claim;
 use crate::claim::worker::ClaimRoom;
 use crate::claim::worker::intent::{Intents, When};
-use crate::claim::worker::sources::SourceViews;
 use crate::csi::Calls;
 use crate::flags::Config;
 use crate::flags::config::DurableIntent;
@@ -134,7 +133,7 @@ fn claim_room(ground: &Ground, shared: &Shared) -> ClaimRoom {
             instance: ground.instance.clone(),
         }),
         secrets: Arc::clone(&shared.secrets),
-        sources: SourceViews::default(),
+        sources: Arc::default(),
         intents: Intents::new(shared.objects.clone(), &config.durable_intent_namespace, when(config.durable_intent))
             .of_node(ground.instance.as_ref().map(Instance::name)),
     }

@@ -148,6 +148,14 @@ impl protection::worker::Surroundings for ForProtection {
     fn take_snapshot(&self, source: &SourceKey) -> Option<Value> {
         self.claims.sources.take(SourceKind::Snapshot, &source.namespace, &source.name)
     }
+
+    fn protects_snapshot(&self, source: &SourceKey) -> bool {
+        self.claims.sources.protects(&source.namespace, &source.name)
+    }
+
+    fn snapshot_released(&self, source: &SourceKey) {
+        self.claims.sources.released(&source.namespace, &source.name);
+    }
 }
 
 fn source_kind(kind: Kind) -> SourceKind {

@@ -3,6 +3,7 @@
 use super::book::{Book, Noticed};
 use super::classes::Classes;
 use super::grants::Grants;
+use super::worker::sources::SourceViews;
 use crate::kube_api::queue::Queue;
 use crate::kube_api::sweep::Sweep;
 use crate::kube_api::watch::Observer;
@@ -15,15 +16,16 @@ use std::sync::Arc;
 /// Feeds the book and the queue from the claim watch.
 pub struct ClaimObserver {
     book: Arc<Book>,
+    sources: Arc<SourceViews>,
     queue: Queue<String>,
     driver: DriverCell,
     sweep: Sweep,
 }
 
 impl ClaimObserver {
-    /// Writes into `book` and wakes keys of `queue`.
-    pub fn new(book: Arc<Book>, queue: Queue<String>, driver: DriverCell) -> Self {
-        Self { book, queue, driver, sweep: Sweep::default() }
+    /// Writes into `book`, wakes keys of `queue`, and ends views of claims in `sources`.
+    pub fn new(book: Arc<Book>, sources: Arc<SourceViews>, queue: Queue<String>, driver: DriverCell) -> Self {
+        Self { book, sources, queue, driver, sweep: Sweep::default() }
     }
 
     fn act(&self, uid: &str, noticed: Noticed) {
@@ -52,10 +54,12 @@ impl ClaimObserver {
 
 impl Observer<Claim> for ClaimObserver {
     fn list_begins(&mut self) {
+        self.sources.claims_unknown();
         self.sweep.begin();
     }
 
     fn seen(&mut self, claim: Claim, fresh: bool) {
+        self.sources.claim_changed(&claim);
         let uid = claim.metadata.uid().to_owned();
         if fresh && claim.phase() == "Bound" {
             self.wake_clones(&claim);
@@ -68,6 +72,7 @@ impl Observer<Claim> for ClaimObserver {
     }
 
     fn gone(&mut self, claim: Claim) {
+        self.sources.claim_gone(&claim);
         let uid = claim.metadata.uid();
         let noticed = self.book.gone(uid);
         self.act(uid, noticed);

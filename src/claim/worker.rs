@@ -93,7 +93,7 @@ pub struct ClaimRoom {
     /// Secrets, read by name.
     pub secrets: Arc<SecretReader>,
     /// Sources read lately.
-    pub sources: sources::SourceViews,
+    pub sources: Arc<sources::SourceViews>,
     /// Durable records.
     pub intents: intent::Intents,
 }

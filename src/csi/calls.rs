@@ -12,6 +12,7 @@ use super::channel::Transport;
 use super::convert::{self, CapacityQuery, CapacityReply, CreateReply, NodeInfo};
 use super::presence::Presence;
 use super::proto::v1;
+use super::veil::Veil;
 use super::witness::{Witness, Witnessed};
 use super::{failure, redact};
 use crate::model::driver::Capabilities;
@@ -111,15 +112,16 @@ impl Calls {
     /// Makes a volume, or finds the one of this name. `migrated`: for a claim of the former in-tree plug-in.
     pub async fn create_volume(&self, request: &CreateRequest, migrated: bool) -> Result<CreateReply, CallError> {
         self.driver_is_known().await?;
-        let request = convert::create_request(request);
-        self.call("/csi.v1.Controller/CreateVolume", migrated, request).await.map(convert::create_reply)
+        let (veil, request) = (Veil::over(&request.secrets), convert::create_request(request));
+        let reply = self.call_with("/csi.v1.Controller/CreateVolume", migrated, request, &veil).await;
+        reply.map(convert::create_reply)
     }
 
     /// Deletes a volume; one that does not exist is a success of the driver's.
     pub async fn delete_volume(&self, id: &str, secrets: &Secrets, migrated: bool) -> Result<(), CallError> {
         self.driver_is_known().await?;
-        let request = convert::delete_request(id, secrets);
-        let reply = self.call("/csi.v1.Controller/DeleteVolume", migrated, request).await;
+        let (veil, request) = (Veil::over(secrets), convert::delete_request(id, secrets));
+        let reply = self.call_with("/csi.v1.Controller/DeleteVolume", migrated, request, &veil).await;
         reply.map(|v1::DeleteVolumeResponse {}| ())
     }
 
@@ -146,13 +148,28 @@ impl Calls {
         Q: prost::Message + prost::Name + 'static,
         A: prost::Message + prost::Name + Default + 'static,
     {
+        self.call_with(method, migrated, request, &Veil::default()).await
+    }
+
+    /// A call that carries secrets.
+    async fn call_with<Q, A>(
+        &self,
+        method: &'static str,
+        migrated: bool,
+        request: Q,
+        veil: &Veil,
+    ) -> Result<A, CallError>
+    where
+        Q: prost::Message + prost::Name + 'static,
+        A: prost::Message + prost::Name + Default + 'static,
+    {
         debug!(target: "csi", method, request = %redact::render(&request), "calling the CSI driver");
         let began = Instant::now();
-        let result = self.exchange(method, request, began).await;
+        let result = self.exchange(method, request, began, veil).await;
         let took = began.elapsed();
         let code = match &result {
             Ok(reply) => {
-                debug!(target: "csi", method, reply = %redact::render(reply), ?took, "the CSI driver answered");
+                debug!(target: "csi", method, reply = %veil.hide(&redact::render(reply)), ?took, "the CSI driver answered");
                 "OK"
             }
             Err(error) => {
@@ -166,7 +183,13 @@ impl Calls {
         result
     }
 
-    async fn exchange<Q, A>(&self, method: &'static str, message: Q, began: Instant) -> Result<A, CallError>
+    async fn exchange<Q, A>(
+        &self,
+        method: &'static str,
+        message: Q,
+        began: Instant,
+        veil: &Veil,
+    ) -> Result<A, CallError>
     where
         Q: prost::Message + 'static,
         A: prost::Message + Default + 'static,
@@ -180,7 +203,7 @@ impl Calls {
             Ok(Ok(reply)) => Ok(reply.into_inner()),
             Ok(Err(status)) => {
                 let expired = began.elapsed() >= self.timeout;
-                Err(failure::explain(&status, witness.heard(), expired, self.timeout))
+                Err(failure::explain(&status, witness.heard(), expired, self.timeout, veil))
             }
             Err(_) => Err(failure::out_of_time(self.timeout)),
         }

@@ -4,8 +4,9 @@
 //! - `from_driver` is true only for a non-zero `grpc-status` that came over the wire, and not for a CANCELLED that our deadline caused;
 //! - everything that our side makes up (transport, reset, decoding, size, deadline) is `from_driver = false`, with the
 //!   nearest code for people: volumes may or may not exist behind it (provisioning.md 6, first paragraph);
-//! - the text is valid, bounded and on one line, whatever the driver sent.
+//! - the text is valid, bounded, on one line and without the secrets of the call, whatever the driver sent.
 
+use super::veil::Veil;
 use super::witness::Testimony;
 use crate::model::CallError;
 use crate::model::request::Code;
@@ -20,18 +21,26 @@ const LONGEST_MESSAGE: usize = 4096;
 /// Explains a failed call.
 ///
 /// `expired`: the deadline had passed when the call ended. A CANCELLED then is the deadline's doing, on our side or on the
-/// driver's, who was told the same deadline: nobody decided anything.
-pub(super) fn explain(status: &Status, heard: Option<Testimony>, expired: bool, timeout: Duration) -> CallError {
+/// driver's, who was told the same deadline: nobody decided anything. `veil` hides the secrets of the call.
+pub(super) fn explain(
+    status: &Status,
+    heard: Option<Testimony>,
+    expired: bool,
+    timeout: Duration,
+    veil: &Veil,
+) -> CallError {
     let driver = heard.filter(|testimony| testimony.number != 0);
     let code = driver.as_ref().map_or(status.code(), |testimony| tonic::Code::from_i32(testimony.number));
     if expired && code == tonic::Code::Cancelled {
         return out_of_time(timeout);
     }
     match driver {
+        // Hidden before it is cut: half a secret is one too.
         Some(testimony) => {
-            CallError { code: meaning(code), from_driver: true, message: presentable(&testimony.message) }
+            let message = presentable(&veil.hide(&testimony.message));
+            CallError { code: meaning(code), from_driver: true, message }
         }
-        None => own(status),
+        None => own(status, veil),
     }
 }
 
@@ -50,7 +59,7 @@ pub(super) fn away(timeout: Duration) -> CallError {
 }
 
 /// A failure that the client library made up.
-fn own(status: &Status) -> CallError {
+fn own(status: &Status, veil: &Veil) -> CallError {
     let code = match status.source() {
         // Sources come from the transport only: socket, HTTP/2. The library scatters them over Unknown, Internal,
         // ResourceExhausted and others; for people they are all the same.
@@ -69,7 +78,7 @@ fn own(status: &Status) -> CallError {
         }
         cause = error.source();
     }
-    CallError { code, from_driver: false, message: presentable(&message) }
+    CallError { code, from_driver: false, message: presentable(&veil.hide(&message)) }
 }
 
 /// The library's code in our words. OK is no failure: a call that failed with it was ended by nobody we know.

@@ -5,7 +5,7 @@
 //! - [`calls`]: every call that this project makes, one deadline each; [`witness`] and [`failure`] decide what a failed
 //!   call says about the backend;
 //! - [`identity`]: readiness, name and capabilities at start and after each loss of the connection;
-//! - [`redact`]: messages as the log may show them.
+//! - [`redact`]: messages as the log may show them; [`veil`]: what the driver said, without the secrets of the call.
 
 pub mod calls;
 pub mod channel;
@@ -17,6 +17,7 @@ pub mod proto;
 pub mod redact;
 #[cfg(test)]
 mod scripted;
+mod veil;
 mod witness;
 
 pub use calls::{CallObserver, Calls, NameError};

@@ -37,6 +37,8 @@ pub struct Noticed {
     pub source_claim: Option<SourceKey>,
     /// A snapshot that may have lost its last user.
     pub snapshot: Option<SourceKey>,
+    /// The claim is another driver's: the snapshot is our business only if we protect it.
+    pub foreign: bool,
 }
 
 impl Book {
@@ -44,11 +46,11 @@ impl Book {
     pub fn notice(&self, claim: &Claim, driver: &Driver, now: Instant) -> Noticed {
         let mut inner = self.lock();
         let freed = inner.sources.put(claim);
-        let mut noticed = split(freed);
+        let foreign = is_foreign(claim, driver);
+        let mut noticed = Noticed { foreign, ..split(freed) };
         let key = SourceKey::new(claim.metadata.namespace(), claim.metadata.name());
         // Only claims of our driver: others are released by their own provisioner (weak point W36).
-        let ours = claim.named_provisioner().is_none_or(|named| driver.is_known_as(named));
-        if ours && clone::is_candidate(claim) && claim.metadata.has_finalizer(CLONE_FINALIZER) {
+        if !foreign && clone::is_candidate(claim) && claim.metadata.has_finalizer(CLONE_FINALIZER) {
             let since = inner.waiting.get(&key).map_or(now, |waiting| waiting.since);
             inner.waiting.insert(key.clone(), Waiting { claim: Arc::new(claim.clone()), since });
             noticed.source_claim = Some(key);
@@ -59,10 +61,11 @@ impl Book {
     }
 
     /// A claim is gone.
-    pub fn gone(&self, claim: &Claim) -> Noticed {
+    pub fn gone(&self, claim: &Claim, driver: &Driver) -> Noticed {
         let mut inner = self.lock();
         inner.waiting.remove(&SourceKey::new(claim.metadata.namespace(), claim.metadata.name()));
-        split(inner.sources.remove(claim.metadata.uid()))
+        let freed = inner.sources.remove(claim.metadata.uid());
+        Noticed { foreign: is_foreign(claim, driver), ..split(freed) }
     }
 
     /// A list has ended: claims that are counted and were not in it are gone.
@@ -93,10 +96,15 @@ impl Book {
     }
 }
 
+/// Whether the claim names another driver's provisioner; one that names none may become anybody's.
+fn is_foreign(claim: &Claim, driver: &Driver) -> bool {
+    claim.named_provisioner().is_some_and(|named| !driver.is_known_as(named))
+}
+
 fn split(freed: Option<(Kind, SourceKey)>) -> Noticed {
     match freed {
-        Some((Kind::Claim, key)) => Noticed { source_claim: Some(key), snapshot: None },
-        Some((Kind::Snapshot, key)) => Noticed { source_claim: None, snapshot: Some(key) },
+        Some((Kind::Claim, key)) => Noticed { source_claim: Some(key), ..Noticed::default() },
+        Some((Kind::Snapshot, key)) => Noticed { snapshot: Some(key), ..Noticed::default() },
         None => Noticed::default(),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::SourceKey;
 use super::book::{Book, Noticed};
+use super::worker::{ProtectionRoom, Surroundings};
 use crate::kube_api::queue::Queue;
 use crate::kube_api::sweep::Sweep;
 use crate::kube_api::watch::Observer;
@@ -17,20 +18,30 @@ pub struct SourceObserver {
     claims: Queue<SourceKey>,
     snapshots: Queue<SourceKey>,
     driver: DriverCell,
+    surroundings: Arc<dyn Surroundings>,
     sweep: Sweep,
 }
 
 impl SourceObserver {
-    /// Writes into `book`; wakes source claims and snapshots in their queues.
-    pub fn new(book: Arc<Book>, claims: Queue<SourceKey>, snapshots: Queue<SourceKey>, driver: DriverCell) -> Self {
-        Self { book, claims, snapshots, driver, sweep: Sweep::default() }
+    /// Writes into the room's book; wakes source claims and snapshots in its queues.
+    pub fn new(room: &ProtectionRoom) -> Self {
+        Self {
+            book: Arc::clone(&room.book),
+            claims: room.claims.clone(),
+            snapshots: room.snapshots.clone(),
+            driver: room.driver.clone(),
+            surroundings: Arc::clone(&room.surroundings),
+            sweep: Sweep::default(),
+        }
     }
 
     fn act(&self, noticed: Noticed) {
         if let Some(key) = noticed.source_claim {
             self.claims.add(key);
         }
-        if let Some(key) = noticed.snapshot {
+        if let Some(key) = noticed.snapshot
+            && (!noticed.foreign || self.surroundings.protects_snapshot(&key))
+        {
             self.snapshots.add(key);
         }
     }
@@ -50,7 +61,7 @@ impl Observer<Claim> for SourceObserver {
     }
 
     fn gone(&mut self, claim: Claim) {
-        let noticed = self.book.gone(&claim);
+        let noticed = self.book.gone(&claim, &self.driver.get());
         self.act(noticed);
     }
 

@@ -12,11 +12,11 @@ use crate::kube_api::events::{Recorder, Regarding};
 use crate::kube_api::objects::{Objects, Path};
 use crate::kube_api::pool;
 use crate::kube_api::queue::Queue;
-use crate::model::Claim;
 use crate::model::claim::CLONE_FINALIZER;
 use crate::model::driver::DriverCell;
 use crate::model::meta::MetaExt;
 use crate::model::snapshot::{SNAPSHOT_FINALIZER, SNAPSHOT_GROUP, Snapshot, SnapshotContent};
+use crate::model::{Claim, Volume};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +34,10 @@ pub trait Surroundings: Send + Sync {
     fn open_creations(&self, kind: Kind, source: &SourceKey) -> usize;
     /// The snapshot as the claim room wrote it last, if that was just now: saves a read.
     fn take_snapshot(&self, source: &SourceKey) -> Option<Value>;
+    /// Whether this process protected the snapshot, which it only does with one of our driver.
+    fn protects_snapshot(&self, source: &SourceKey) -> bool;
+    /// The snapshot carries our protection no more.
+    fn snapshot_released(&self, source: &SourceKey);
 }
 
 /// Everything that the protection room works with.
@@ -118,6 +122,11 @@ impl ProtectionRoom {
 
     async fn remove_from_claim(&self, source: &Claim) -> Next {
         let meta = &source.metadata;
+        match self.is_bound_to_another_driver(source).await {
+            Ok(false) => {}
+            Ok(true) => return Next::Done,
+            Err(error) => return after(&Err(error)),
+        }
         let path = Path::core("persistentvolumeclaims").namespace(meta.namespace()).name(meta.name());
         let removed = self.remove_finalizer(&path, meta.uid(), CLONE_FINALIZER, |_| true).await;
         if let Err(error) = &removed {
@@ -126,16 +135,47 @@ impl ProtectionRoom {
         after(&removed)
     }
 
+    /// A claim that was bound by hand names no provisioner; then its volume tells whose clones protect it.
+    async fn is_bound_to_another_driver(&self, source: &Claim) -> Result<bool, ApiError> {
+        let Some(volume) = source.spec.volume_name.as_deref().filter(|name| !name.is_empty()) else { return Ok(false) };
+        if source.named_provisioner().is_some() {
+            return Ok(false);
+        }
+        match self.objects.get::<Volume>(&Path::core("persistentvolumes").name(volume)).await {
+            Ok(volume) => Ok(volume.spec.csi.is_some_and(|csi| !self.driver.get().is_known_as(&csi.driver))),
+            Err(error) if error.kind == ApiErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn release_snapshot(&self, key: &SourceKey) -> Next {
         let Some(named) = self.book.users(Kind::Snapshot, key) else { return Next::Retry };
         if named + self.surroundings.open_creations(Kind::Snapshot, key) > 0 {
             return Next::Done;
         }
-        let removed = self.remove_from_snapshot(key).await;
+        let removed = match self.is_our_business(key).await {
+            Ok(true) => self.remove_from_snapshot(key).await,
+            Ok(false) => Ok(()),
+            Err(error) => Err(error),
+        };
         if let Err(error) = &removed {
             debug!(target: "protection", snapshot = %format_args!("{}/{}", key.namespace, key.name), %error, "cannot release the snapshot yet");
         }
         after(&removed)
+    }
+
+    /// Each driver has its own provisioner, which alone knows what is open: other drivers' snapshots are not touched
+    /// (weak point W10 d). One without our finalizer is nobody's business.
+    async fn is_our_business(&self, key: &SourceKey) -> Result<bool, ApiError> {
+        if self.surroundings.protects_snapshot(key) {
+            return Ok(true);
+        }
+        let path = snapshots().namespace(&key.namespace).name(&key.name);
+        match self.objects.get::<Snapshot>(&path).await {
+            Ok(object) => Ok(object.metadata.has_finalizer(SNAPSHOT_FINALIZER) && self.is_of_our_driver(&object).await),
+            Err(error) if error.kind == ApiErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     async fn remove_from_snapshot(&self, key: &SourceKey) -> Result<(), ApiError> {
@@ -148,14 +188,23 @@ impl ProtectionRoom {
             serde_json::from_value::<Snapshot>(object.clone())
                 .is_ok_and(|snapshot| snapshot::may_release(&snapshot, open()))
         };
-        if let Some(object) = self.surroundings.take_snapshot(key) {
-            match self.write_without(&path, object, "", SNAPSHOT_FINALIZER, &still_free).await {
-                // Somebody wrote since then: read it.
-                Err(error) if error.kind == ApiErrorKind::Conflict => {}
-                result => return result,
+        let taken = match self.surroundings.take_snapshot(key) {
+            Some(object) => self.write_without(&path, object, "", SNAPSHOT_FINALIZER, &still_free).await.map(Some),
+            None => Ok(None),
+        };
+        match taken {
+            Ok(Some(())) => {}
+            // Not known, or somebody wrote since then: read it.
+            Ok(None) => self.remove_finalizer(&path, "", SNAPSHOT_FINALIZER, still_free).await?,
+            Err(error) if error.kind == ApiErrorKind::Conflict => {
+                self.remove_finalizer(&path, "", SNAPSHOT_FINALIZER, still_free).await?;
             }
+            Err(error) => return Err(error),
         }
-        self.remove_finalizer(&path, "", SNAPSHOT_FINALIZER, still_free).await
+        if open() == 0 {
+            self.surroundings.snapshot_released(key);
+        }
+        Ok(())
     }
 
     /// Takes one finalizer off. `uid` empty = whatever object has the name. Nothing is written if it is not there or

@@ -8,12 +8,19 @@
 mod support;
 
 mod attached;
+mod attributes;
+mod costs;
 mod durable;
 mod faults;
+mod grants;
 mod handover;
 mod lease;
+mod logs;
 mod nodes;
 mod plain;
+mod points;
+mod races;
 mod scenarios;
+mod secrets;
 mod sources;
 mod start;

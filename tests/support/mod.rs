@@ -9,6 +9,8 @@ pub mod guard;
 pub mod objects;
 pub mod plane;
 pub mod process;
+pub mod proxy;
 pub mod sidecar;
+pub mod snapshot;
 pub mod wait;
 pub mod world;

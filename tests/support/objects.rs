@@ -64,6 +64,19 @@ impl Claim {
         self
     }
 
+    /// With the content of a source in another namespace: a claim, or a snapshot.
+    pub fn source_in(mut self, namespace: &str, kind: &str, name: &str) -> Self {
+        let group = if kind == "VolumeSnapshot" { json!("snapshot.storage.k8s.io") } else { Value::Null };
+        self.spec["dataSourceRef"] = json!({"apiGroup": group, "kind": kind, "name": name, "namespace": namespace});
+        self
+    }
+
+    /// With a volume attributes class; its name is taken as it is.
+    pub fn attributes(mut self, class: &str) -> Self {
+        self.spec["volumeAttributesClassName"] = class.into();
+        self
+    }
+
     /// With an annotation.
     pub fn annotated(mut self, key: &str, value: &str) -> Self {
         self.annotations[key] = value.into();

@@ -4,7 +4,7 @@ use super::guard;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// Folder of the repository.
 pub fn repository() -> &'static Path {
@@ -82,6 +82,9 @@ impl Plane {
 
     /// Creates what a file of the repository holds.
     pub fn apply(&self, file: &str) {
+        // Two at once may both find that it is missing, and the second creation fails.
+        static ONE: Mutex<()> = Mutex::new(());
+        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let output = Command::new(tool("kubectl"))
             .arg("--kubeconfig")
             .arg(self.admin())

@@ -1,7 +1,9 @@
 //! Reads sources and puts our finalizers on them.
 //!
 //! What was read is used again for half a minute, so that a burst of copies of one source reads it once: the first clone
-//! costs two reads and one write, the further ones nothing. A source that is refused is never kept.
+//! costs two reads and one write, the further ones nothing. A source that is refused is never kept, nor one that nobody
+//! may protect. A claim's view ends with the first news of another version of it, so that a source that is being deleted,
+//! or another one of the same name, is seen as what it is.
 
 use super::ClaimRoom;
 use crate::claim::clone_source::{self, Wanted};
@@ -11,13 +13,14 @@ use crate::claim::source::{DataSource, Found, SourceKind};
 use crate::kube_api::error::{ApiError, ApiErrorKind};
 use crate::kube_api::objects::Path;
 use crate::model::claim::CLONE_FINALIZER;
+use crate::model::meta::MetaExt;
 use crate::model::request::ContentSource;
 use crate::model::snapshot::{SNAPSHOT_FINALIZER, SNAPSHOT_GROUP, Snapshot, SnapshotContent};
 use crate::model::{Claim, Volume};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -35,9 +38,15 @@ struct View {
     read: Instant,
 }
 
-/// Views of sources that were read lately.
+type Views = BTreeMap<(SourceKind, String, String), Arc<View>>;
+
+/// Views of sources that were read lately, and which snapshots carry our finalizer because of us.
 #[derive(Default)]
-pub struct SourceViews(Mutex<BTreeMap<(SourceKind, String, String), Arc<View>>>);
+pub struct SourceViews {
+    views: Mutex<Views>,
+    /// Namespace and name. Follows open work: it ends with the protection.
+    protected: Mutex<BTreeSet<(String, String)>>,
+}
 
 impl SourceViews {
     fn fresh(&self, source: &DataSource) -> Option<Arc<View>> {
@@ -56,6 +65,27 @@ impl SourceViews {
         Some(view.object.clone())
     }
 
+    /// The watch tells a claim's version: what was read of another one does not count any more.
+    pub fn claim_changed(&self, claim: &Claim) {
+        let (meta, source) = (&claim.metadata, of_claim(claim));
+        let differs = |view: &Arc<View>| view.object["metadata"]["resourceVersion"].as_str() != Some(meta.version());
+        self.with(|views| {
+            if views.get(&key(&source)).is_some_and(differs) {
+                views.remove(&key(&source));
+            }
+        });
+    }
+
+    /// A claim is gone.
+    pub fn claim_gone(&self, claim: &Claim) {
+        self.forget(&of_claim(claim));
+    }
+
+    /// The watch was interrupted: nobody told about changes of claims.
+    pub fn claims_unknown(&self) {
+        self.with(|views| views.retain(|(kind, ..), _| *kind != SourceKind::Claim));
+    }
+
     fn keep(&self, source: &DataSource, view: View) {
         self.with(|views| views.insert(key(source), Arc::new(view)));
     }
@@ -64,9 +94,34 @@ impl SourceViews {
         self.with(|views| views.remove(&key(source)));
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut BTreeMap<(SourceKind, String, String), Arc<View>>) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Whether this process protected the snapshot.
+    pub fn protects(&self, namespace: &str, name: &str) -> bool {
+        self.protected().contains(&(namespace.to_owned(), name.to_owned()))
     }
+
+    /// The snapshot's protection is off.
+    pub fn released(&self, namespace: &str, name: &str) {
+        self.protected().remove(&(namespace.to_owned(), name.to_owned()));
+    }
+
+    fn protecting(&self, source: &DataSource) {
+        if source.kind == SourceKind::Snapshot {
+            self.protected().insert((source.namespace.clone(), source.name.clone()));
+        }
+    }
+
+    fn protected(&self) -> MutexGuard<'_, BTreeSet<(String, String)>> {
+        self.protected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Views) -> T) -> T {
+        act(&mut self.views.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn of_claim(claim: &Claim) -> DataSource {
+    let meta = &claim.metadata;
+    DataSource { kind: SourceKind::Claim, namespace: meta.namespace().to_owned(), name: meta.name().to_owned() }
 }
 
 fn key(source: &DataSource) -> (SourceKind, String, String) {
@@ -161,11 +216,13 @@ impl ClaimRoom {
             let mut object = view.object;
             let listed = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
             if listed.iter().any(|one| one == finalizer) {
+                self.sources.protecting(source);
                 return Ok(());
             }
             object["metadata"]["finalizers"] = listed.into_iter().chain([Value::from(finalizer)]).collect();
             match self.objects.replace(&path, &object).await {
                 Ok(written) => {
+                    self.sources.protecting(source);
                     if view.behind.is_some() {
                         self.sources.keep(source, View { object: written, behind: view.behind, read: view.read });
                     }
@@ -176,6 +233,7 @@ impl ClaimRoom {
                 // The right to protect snapshots is optional (provisioning.md 10.1), that to protect claims is not.
                 Err(error) if error.kind == ApiErrorKind::Forbidden && source.kind == SourceKind::Snapshot => {
                     info!(target: "claim", snapshot = %format_args!("{}/{}", source.namespace, source.name), %error, "goes on without protecting the snapshot");
+                    self.sources.forget(source);
                     return Ok(());
                 }
                 Err(error) => return Err(self.unreadable(source, &error)),
