@@ -11,7 +11,7 @@ use crate::flags::config::DurableIntent;
 use crate::kube_api::client::Clients;
 use crate::kube_api::events::Recorder;
 use crate::kube_api::objects::Objects;
-use crate::kube_api::queue::{Backoff, Queue};
+use crate::kube_api::queue::{Backoff, Lane, Queue};
 use crate::kube_api::secrets::SecretReader;
 use crate::model::driver::DriverCell;
 use crate::protection;
@@ -99,10 +99,14 @@ fn backoff(config: &Config) -> Backoff {
 
 fn claim_room(ground: &Ground, shared: &Shared) -> ClaimRoom {
     let config = &ground.config;
+    let book = Arc::new(claim::book::Book::new(config.retry_max));
+    // Thousands of claims of one class hold up no claim of another class.
+    let lanes = Arc::clone(&book);
+    let class = move |uid: &String| Lane::from(lanes.class_name(uid));
     ClaimRoom {
-        book: Arc::new(claim::book::Book::new(config.retry_max)),
+        book,
         classes: Arc::clone(&shared.classes),
-        queue: Queue::new(backoff(config), ground.metrics.queue("claims")),
+        queue: Queue::with_lanes(backoff(config), ground.metrics.queue("claims"), class),
         calls: ground.calls.clone(),
         driver: ground.driver.clone(),
         objects: shared.objects.clone(),
@@ -126,9 +130,12 @@ fn claim_room(ground: &Ground, shared: &Shared) -> ClaimRoom {
 }
 
 fn volume_room(ground: &Ground, shared: &Shared) -> VolumeRoom {
+    let lanes = Arc::clone(&shared.volume_book);
+    // Not the lane of the class's claims: neither kind of work waits for the other.
+    let class = move |name: &String| Lane::from(format!("deletion of {}", lanes.class_name(name)));
     VolumeRoom {
         book: Arc::clone(&shared.volume_book),
-        queue: Queue::new(backoff(&ground.config), ground.metrics.queue("volumes")),
+        queue: Queue::with_lanes(backoff(&ground.config), ground.metrics.queue("volumes"), class),
         calls: ground.calls.clone(),
         driver: ground.driver.clone(),
         objects: shared.objects.clone(),

@@ -102,6 +102,16 @@ impl Book {
         self.lock().claims.iter().filter(|(_, claim)| matches(claim)).map(|(uid, _)| uid.clone()).collect()
     }
 
+    /// Name of the class of a claim, also of one that is gone while its creation is open; empty if nothing is known.
+    pub fn class_name(&self, uid: &str) -> String {
+        let inner = self.lock();
+        let of_claim = inner.claims.get(uid).map(|claim| claim.class_name());
+        of_claim
+            .or_else(|| inner.creations.get(uid).map(|creation| creation.facts().class_name.as_str()))
+            .unwrap_or_default()
+            .to_owned()
+    }
+
     /// What may exist for this claim.
     pub fn creation(&self, uid: &str) -> Option<Creation> {
         self.lock().creations.get(uid).cloned()

@@ -1,7 +1,8 @@
 //! Which key is worked on next, and when a failed one comes back.
 //!
 //! Promises, modelled on client-go's work queue, one test of each in `queue/tests.rs`:
-//! - **fair**: keys come out in the order in which they became due;
+//! - **fair**: keys come out in the order in which they became due, and where keys have lanes ([`Queue::with_lanes`])
+//!   the lanes take turns, so that thousands of keys of one hold up no key of another ([`lanes`]);
 //! - **stingy**: a key that is added several times before it is taken comes out once;
 //! - **exclusive**: a key is never handed to two workers at once;
 //! - **attentive**: a key that is added while it is worked on comes out once more after [`Queue::done`];
@@ -15,9 +16,11 @@
 //!
 //! Time is tokio's. Not here: what a key means, and how many workers there are.
 
+mod lanes;
 mod state;
 
-use state::State;
+pub use lanes::Lane;
+use state::{LaneOf, State};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -105,9 +108,24 @@ impl<K> Clone for Queue<K> {
 }
 
 impl<K: Ord + Clone + Send + 'static> Queue<K> {
-    /// An empty queue.
+    /// An empty queue with one lane.
     pub fn new(backoff: Backoff, observer: Arc<dyn QueueObserver>) -> Self {
-        let state = Mutex::new(State::default());
+        let only = Lane::from("");
+        Self::build(backoff, observer, Box::new(move |_| Arc::clone(&only)))
+    }
+
+    /// An empty queue whose keys stand in line by lane. `lane_of` is called when a key becomes due, while the queue is
+    /// locked: it must be quick and must not call the queue.
+    pub fn with_lanes(
+        backoff: Backoff,
+        observer: Arc<dyn QueueObserver>,
+        lane_of: impl Fn(&K) -> Lane + Send + Sync + 'static,
+    ) -> Self {
+        Self::build(backoff, observer, Box::new(lane_of))
+    }
+
+    fn build(backoff: Backoff, observer: Arc<dyn QueueObserver>, lane_of: LaneOf<K>) -> Self {
+        let state = Mutex::new(State::new(lane_of));
         let queue = Self(Arc::new(Shared { state, due: Notify::new(), sooner: Notify::new(), backoff, observer }));
         let shared = Arc::downgrade(&queue.0);
         queue.0.observer.attach(Box::new(move || {
@@ -162,10 +180,16 @@ impl<K: Ord + Clone + Send + 'static> Queue<K> {
         });
     }
 
-    /// Takes the key that has been due for longest; waits for one. `None` when the queue is closed and empty.
+    /// Takes the key whose turn it is; waits for one. `None` when the queue is closed and empty.
     ///
     /// Dropping the future loses nothing. The key stays with the caller until [`Queue::done`].
     pub async fn next(&self) -> Option<K> {
+        self.next_of(usize::MAX).await
+    }
+
+    /// The same for callers that work on at most `slots` keys at once: the last tenth of them is left to lanes of which
+    /// nothing is worked on.
+    pub async fn next_of(&self, slots: usize) -> Option<K> {
         let shared = &*self.0;
         let mut timekeeper = None;
         loop {
@@ -173,7 +197,7 @@ impl<K: Ord + Clone + Send + 'static> Queue<K> {
                 let mut state = shared.lock();
                 let now = Instant::now();
                 shared.wake_due(&mut state, now);
-                if let Some((key, since)) = state.take(now) {
+                if let Some((key, since)) = state.take(slots, now) {
                     shared.observer.taken(now - since, state.depth());
                     // `Notify` keeps one permit only: whoever takes a key passes it on while there are more.
                     if state.depth() > 0 {
@@ -181,7 +205,7 @@ impl<K: Ord + Clone + Send + 'static> Queue<K> {
                     }
                     return Some(key);
                 }
-                if state.is_closed() {
+                if state.is_closed() && state.depth() == 0 {
                     return None;
                 }
                 if timekeeper.is_none() && state.become_timekeeper() {
@@ -213,6 +237,10 @@ impl<K: Ord + Clone + Send + 'static> Queue<K> {
             if let Some(since) = state.done(key) {
                 shared.observer.finished(now - since, state.depth());
             }
+            // Its lane or its slot may be what a due key waits for.
+            if state.depth() > 0 {
+                shared.due.notify_one();
+            }
         });
     }
 
@@ -221,6 +249,11 @@ impl<K: Ord + Clone + Send + 'static> Queue<K> {
         self.0.change(|state, _, _| state.close());
         self.0.due.notify_waiters();
         self.0.due.notify_one();
+    }
+
+    /// The lane the key would stand in now.
+    pub fn lane_of(&self, key: &K) -> Lane {
+        self.0.lock().lane_of(key)
     }
 
     /// How many keys are due and wait for a worker.

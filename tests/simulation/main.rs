@@ -4,6 +4,7 @@
 //! named after the rule that it holds.
 
 mod duplicate;
+mod fairness;
 mod input;
 mod lost;
 mod messages;

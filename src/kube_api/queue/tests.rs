@@ -1,5 +1,6 @@
 //! One property per promise, each over random histories, and the whole against a naive model.
 
+mod lanes;
 mod model;
 
 use super::*;
