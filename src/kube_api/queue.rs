@@ -8,6 +8,8 @@
 //! - **attentive**: a key that is added while it is worked on comes out once more after [`Queue::done`];
 //! - **patient**: a key that failed comes back after `base * 2^n`, at most `max`, where n counts its own failures since
 //!   the last [`Queue::forget`]; no worker waits for it;
+//! - **polite**: a key whose failure was a busy server is not due before the time that the server asked for
+//!   ([`Queue::retry_not_before`]), whatever is added meanwhile;
 //! - **one appointment per key**: of two delays the earlier wins, and a key added at once needs no appointment, so
 //!   whoever works on a key says at its end when to look again;
 //! - **forgetful**: [`Queue::drop_key`] leaves nothing of a key, a key without work costs no memory;
@@ -155,7 +157,19 @@ impl<K: Ord + Clone + Send + 'static> Queue<K> {
 
     /// Counts a failure of the key and makes it due after the wait that belongs to it, which is returned.
     pub fn retry(&self, key: K) -> Duration {
-        let delay = self.0.backoff.delay(self.0.lock().count_failure(key.clone()));
+        self.retry_not_before(key, Duration::ZERO)
+    }
+
+    /// The same, but not before `wait` is over, whatever is added meanwhile: a busy server asked for it.
+    pub fn retry_not_before(&self, key: K, wait: Duration) -> Duration {
+        let failures = {
+            let mut state = self.0.lock();
+            if let Some(until) = Instant::now().checked_add(wait).filter(|_| !wait.is_zero()) {
+                state.rest_until(key.clone(), until);
+            }
+            state.count_failure(key.clone())
+        };
+        let delay = self.0.backoff.delay(failures).max(wait);
         self.add_after(key, delay);
         delay
     }
@@ -234,7 +248,7 @@ impl<K: Ord + Clone + Send + 'static> Queue<K> {
     /// Gives back a key taken with [`Queue::next`]; if it was added meanwhile it is due again.
     pub fn done(&self, key: &K) {
         self.0.change(|state, shared, now| {
-            if let Some(since) = state.done(key) {
+            if let Some(since) = state.done(key, now) {
                 shared.observer.finished(now - since, state.depth());
             }
             // Its lane or its slot may be what a due key waits for.

@@ -3,6 +3,7 @@
 //! One test per field fault of the kinds lost, duplicate, stuck, overload, restart, bad input and messages; each is
 //! named after the rule that it holds.
 
+mod busy;
 mod duplicate;
 mod fairness;
 mod input;

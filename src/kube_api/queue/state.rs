@@ -34,6 +34,8 @@ struct Key {
     again: Option<Instant>,
     appointment: Option<(Instant, u64)>,
     failures: u32,
+    /// Not due before, whatever is added: a busy server asked for this time.
+    not_before: Option<Instant>,
 }
 
 impl Key {
@@ -43,6 +45,13 @@ impl Key {
             && self.again.is_none()
             && self.appointment.is_none()
             && self.failures == 0
+            && self.not_before.is_none()
+    }
+
+    /// Until when it rests; a time that is over is forgotten.
+    fn rests(&mut self, now: Instant) -> Option<Instant> {
+        self.not_before = self.not_before.filter(|until| *until > now);
+        self.not_before
     }
 }
 
@@ -103,6 +112,12 @@ impl<K: Ord + Clone> State<K> {
 
     fn make_due(&mut self, key: K, now: Instant) -> bool {
         let entry = self.keys.entry(key.clone()).or_default();
+        if entry.in_work.is_none()
+            && let Some(until) = entry.rests(now)
+        {
+            self.schedule(key, until);
+            return false;
+        }
         if let Some(appointment) = entry.appointment.take() {
             self.appointments.remove(&appointment);
         }
@@ -123,6 +138,7 @@ impl<K: Ord + Clone> State<K> {
     /// Makes an appointment unless the key comes out earlier anyway. True if it is now the first of all.
     pub(super) fn schedule(&mut self, key: K, at: Instant) -> bool {
         let entry = self.keys.entry(key.clone()).or_default();
+        let at = entry.not_before.map_or(at, |until| until.max(at));
         let earlier = entry.appointment.is_some_and(|(planned, _)| planned <= at);
         if entry.due.is_some() || entry.again.is_some() || earlier {
             return false;
@@ -134,6 +150,13 @@ impl<K: Ord + Clone> State<K> {
         entry.appointment = Some((at, self.counter));
         self.appointments.insert((at, self.counter), key);
         self.next_appointment() == Some(at)
+    }
+
+    /// Whatever is added, the key is not due before this time.
+    pub(super) fn rest_until(&mut self, key: K, until: Instant) {
+        if !self.closed {
+            self.keys.entry(key).or_default().not_before = Some(until);
+        }
     }
 
     /// Makes due the key with the first appointment, which was at `at`; false if it was due already.
@@ -164,6 +187,7 @@ impl<K: Ord + Clone> State<K> {
     pub(super) fn forget(&mut self, key: &K) {
         if let Some(entry) = self.keys.get_mut(key) {
             entry.failures = 0;
+            entry.not_before = None;
         }
         self.tidy(key);
     }
@@ -191,11 +215,15 @@ impl<K: Ord + Clone> State<K> {
     }
 
     /// Takes a key back; returns since when it was in work, `None` if it was not.
-    pub(super) fn done(&mut self, key: &K) -> Option<Instant> {
+    pub(super) fn done(&mut self, key: &K, now: Instant) -> Option<Instant> {
         let entry = self.keys.get_mut(key)?;
         let (worked_in, since) = entry.in_work.take()?;
         self.due.done(&worked_in);
         if let Some(added) = entry.again.take() {
+            if let Some(until) = entry.rests(now) {
+                self.schedule(key.clone(), until);
+                return Some(since);
+            }
             self.counter += 1;
             let lane = (self.lane_of)(key);
             entry.due = Some((Arc::clone(&lane), self.counter, added));
@@ -210,6 +238,7 @@ impl<K: Ord + Clone> State<K> {
         self.appointments.clear();
         for entry in self.keys.values_mut() {
             entry.appointment = None;
+            entry.not_before = None;
         }
         self.keys.retain(|_, entry| !entry.is_empty());
     }
