@@ -291,10 +291,15 @@ impl<K: Ord + Clone> Shared<K> {
         let mut state = self.lock();
         let now = Instant::now();
         self.wake_due(&mut state, now);
-        let before = state.depth();
+        let (before, appointment) = (state.depth(), state.next_appointment());
         change(&mut state, self, now);
         if state.depth() > before {
             self.due.notify_one();
+        }
+        // Also an add makes appointments: with a key that rests.
+        let next = state.next_appointment();
+        if next.is_some_and(|next| appointment.is_none_or(|before| next < before)) {
+            self.sooner.notify_one();
         }
     }
 
@@ -305,8 +310,8 @@ impl<K: Ord + Clone> Shared<K> {
             if state.add(key, now) {
                 self.observer.added(state.depth());
             }
-        } else if state.schedule(key, at) {
-            self.sooner.notify_one();
+        } else {
+            state.schedule(key, at);
         }
     }
 

@@ -25,7 +25,7 @@ async fn gets_its_time(world: &World, verb: &'static str, plural: &'static str, 
     act(world);
     sleep(secs(39)).await;
     assert_eq!(count(world), before + 1, "{verb} {plural}: again too early, or not at all\n{}", world.trace.text());
-    comes(world, secs(5), "the next try", |world| count(world) > before + 1).await;
+    comes(world, secs(5), &format!("the next {verb} {plural}"), |world| count(world) > before + 1).await;
     let failures = world.all("events").into_iter().filter(|event| event["type"] == "Warning").collect::<Vec<Value>>();
     assert_eq!(failures, Vec::<Value>::new(), "{verb} {plural}");
 }

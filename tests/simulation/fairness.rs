@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 /// How many claims the troubled class has.
-const CROWD: usize = 2000;
+const CROWD: usize = 600;
 
 fn add_crowd(world: &World, count: usize) {
     (0..count).for_each(|number| drop(world.add_claim(&format!("crowd-{number}"), "troubled")));

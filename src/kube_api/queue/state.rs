@@ -135,13 +135,13 @@ impl<K: Ord + Clone> State<K> {
         true
     }
 
-    /// Makes an appointment unless the key comes out earlier anyway. True if it is now the first of all.
-    pub(super) fn schedule(&mut self, key: K, at: Instant) -> bool {
+    /// Makes an appointment unless the key comes out earlier anyway.
+    pub(super) fn schedule(&mut self, key: K, at: Instant) {
         let entry = self.keys.entry(key.clone()).or_default();
         let at = entry.not_before.map_or(at, |until| until.max(at));
         let earlier = entry.appointment.is_some_and(|(planned, _)| planned <= at);
         if entry.due.is_some() || entry.again.is_some() || earlier {
-            return false;
+            return;
         }
         if let Some(appointment) = entry.appointment.take() {
             self.appointments.remove(&appointment);
@@ -149,7 +149,6 @@ impl<K: Ord + Clone> State<K> {
         self.counter += 1;
         entry.appointment = Some((at, self.counter));
         self.appointments.insert((at, self.counter), key);
-        self.next_appointment() == Some(at)
     }
 
     /// Whatever is added, the key is not due before this time.

@@ -2,6 +2,7 @@
 
 mod lanes;
 mod model;
+mod polite;
 
 use super::*;
 use futures::FutureExt;
@@ -370,30 +371,4 @@ async fn probe_tells_what_is_in_work() {
     assert_eq!(probe(), InWork { unfinished: Duration::from_secs(9), longest: Duration::from_secs(6) });
     drop(queue);
     assert_eq!(probe(), InWork::default());
-}
-
-#[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn polite_key_rests_for_the_time_asked_for_whatever_is_added() {
-    let queue = Driven::new();
-    let began = Instant::now();
-    queue.0.add(1);
-    queue.take();
-    queue.0.add(1);
-    queue.0.retry_not_before(1, Duration::from_secs(40));
-    queue.0.done(&1);
-    assert_eq!(queue.take(), None);
-    tokio::time::advance(Duration::from_secs(5)).await;
-    queue.0.add(1);
-    queue.0.add_after(1, Duration::from_secs(1));
-    assert_eq!((queue.0.next().await, began.elapsed().as_secs()), (Some(1), 40));
-    queue.0.forget(&1);
-    queue.0.done(&1);
-    assert_eq!(queue.0.0.lock().known(), 0);
-}
-
-#[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn polite_key_backs_off_when_the_server_asks_for_less() {
-    let queue = Driven::new();
-    let waits: Vec<u128> = (0..4).map(|_| queue.0.retry_not_before(1, Duration::from_millis(30)).as_millis()).collect();
-    assert_eq!(waits, [30, 30, 40, 80]);
 }
