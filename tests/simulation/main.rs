@@ -9,6 +9,7 @@ mod fairness;
 mod input;
 mod lost;
 mod messages;
+mod nodes;
 mod ordinary;
 mod overload;
 mod restart;
