@@ -245,6 +245,14 @@ impl Book {
         self.lock().records_due.iter().cloned().collect()
     }
 
+    /// Number of all entries of any kind: what this memory costs.
+    pub fn entries(&self) -> usize {
+        let inner = self.lock();
+        let sets = inner.announced.len() + inner.classless.len() + inner.records_due.len();
+        let maps = inner.claims.len() + inner.creations.len() + inner.saved.len() + inner.names.len();
+        sets + maps + inner.holds.len()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

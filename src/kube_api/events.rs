@@ -133,6 +133,11 @@ impl Recorder {
         Self { shared: Arc::clone(&self.shared), component: component.into() }
     }
 
+    /// How many events wait or are remembered.
+    pub fn entries(&self) -> usize {
+        self.shared.outbox().entries()
+    }
+
     /// Records the expected course.
     pub fn normal(&self, regarding: &Regarding, reason: &'static str, message: &str) {
         self.record(regarding, Severity::Normal, reason, message);

@@ -270,6 +270,11 @@ impl<K: Ord + Clone + Send + 'static> Queue<K> {
         self.0.lock().lane_of(key)
     }
 
+    /// Number of all entries of any kind: what this queue costs.
+    pub fn entries(&self) -> usize {
+        self.0.lock().known()
+    }
+
     /// How many keys are due and wait for a worker.
     pub fn depth(&self) -> usize {
         self.0.lock().depth()

@@ -187,6 +187,12 @@ impl Book {
         due
     }
 
+    /// Number of all entries of any kind but attachments: what this memory costs.
+    pub fn entries(&self) -> usize {
+        let inner = self.lock();
+        inner.held.len() + inner.progress.len() + inner.told.len()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -55,6 +55,11 @@ impl Intents {
         Self { objects, namespace: namespace.to_owned(), when, written: Mutex::default(), busy_until: Mutex::default() }
     }
 
+    /// How many records are remembered.
+    pub fn entries(&self) -> usize {
+        self.written().len()
+    }
+
     /// How long the API server still wants to be left alone with records.
     pub(super) fn wait(&self) -> Duration {
         let until = *self.busy_until.lock().unwrap_or_else(PoisonError::into_inner);

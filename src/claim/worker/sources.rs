@@ -61,6 +61,11 @@ impl SourceViews {
         Some(view.object.clone())
     }
 
+    /// How many views are kept.
+    pub fn entries(&self) -> usize {
+        self.with(|views| views.len())
+    }
+
     fn keep(&self, source: &DataSource, view: View) {
         self.with(|views| views.insert(key(source), Arc::new(view)));
     }

@@ -236,6 +236,11 @@ impl Outbox {
         self.entries.values().map(|entry| u64::from(entry.count)).sum()
     }
 
+    /// Number of all entries of any kind: at most [`QUEUE`] and three times what is remembered.
+    pub fn entries(&self) -> usize {
+        self.entries.len() + self.known.len() + self.similar.len() + self.buckets.len()
+    }
+
     /// The key an event waits under, and its text: its own, or those of the combined event.
     fn combine(&mut self, note: Note, now: Duration) -> (u64, Note) {
         let similar_key = note.similar_key();

@@ -101,7 +101,6 @@ impl<K> Lanes<K> {
     }
 
     /// How many lanes are known.
-    #[cfg(test)]
     pub(super) fn known(&self) -> usize {
         self.lanes.len()
     }

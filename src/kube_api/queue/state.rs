@@ -248,8 +248,7 @@ impl<K: Ord + Clone> State<K> {
         }
     }
 
-    /// How many keys are known in any way.
-    #[cfg(test)]
+    /// How many keys are known in any way, and lanes.
     pub(super) fn known(&self) -> usize {
         self.keys.len() + self.due.known()
     }
