@@ -4,7 +4,9 @@
 //! named after the rule that it holds.
 
 mod busy;
+mod changes;
 mod duplicate;
+mod economy;
 mod fairness;
 mod input;
 mod lost;
