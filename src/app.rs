@@ -119,6 +119,7 @@ pub async fn run(config: Arc<Config>, world: World, stop: CancellationToken) -> 
         world.random.clone(),
         world.metrics.clone(),
     );
+    let sink = sink.ending_through(world.clients.main.clone());
     let ground = Ground {
         config: Arc::clone(&config),
         clients: world.clients.clone(),

@@ -10,7 +10,7 @@ use crate::flags::config::DurableIntent;
 use crate::kube_api::client::Clients;
 use crate::kube_api::events::Recorder;
 use crate::kube_api::objects::Objects;
-use crate::kube_api::queue::{Backoff, Queue};
+use crate::kube_api::queue::{Backoff, Lane, Queue};
 use crate::kube_api::secrets::SecretReader;
 use crate::model::driver::DriverCell;
 use crate::node_deployment::worker::Instance;
@@ -18,7 +18,7 @@ use crate::protection;
 use crate::protection::SourceKey;
 use crate::protection::worker::ProtectionRoom;
 use crate::random::Random;
-use crate::report::metrics::Metrics;
+use crate::report::metrics::{Metrics, Sizes};
 use crate::topology::watching::SharedNodes;
 use crate::volume;
 use crate::volume::worker::VolumeRoom;
@@ -91,6 +91,7 @@ impl Rooms {
         let claims = Arc::new(claim_room(ground, &shared));
         let protection = Arc::new(protection_room(ground, &shared, &claims));
         let volumes = Arc::new(volume_room(ground, &shared));
+        ground.metrics.measure(sizes(&shared.secrets, &claims, &volumes, &protection));
         Self { claims, volumes, protection, nodes: shared.nodes, grants: shared.grants }
     }
 }
@@ -111,10 +112,14 @@ fn known_places(ground: &Ground) -> SharedNodes {
 
 fn claim_room(ground: &Ground, shared: &Shared) -> ClaimRoom {
     let config = &ground.config;
+    let book = Arc::new(claim::book::Book::new(config.retry_max));
+    // Thousands of claims of one class hold up no claim of another class.
+    let lanes = Arc::clone(&book);
+    let class = move |uid: &String| Lane::from(lanes.class_name(uid));
     ClaimRoom {
-        book: Arc::new(claim::book::Book::new(config.retry_max)),
+        book,
         classes: Arc::clone(&shared.classes),
-        queue: Queue::new(backoff(config), ground.metrics.queue("claims")),
+        queue: Queue::with_lanes(backoff(config), ground.metrics.queue("claims"), class),
         calls: ground.calls.clone(),
         driver: ground.driver.clone(),
         objects: shared.objects.clone(),
@@ -140,9 +145,12 @@ fn claim_room(ground: &Ground, shared: &Shared) -> ClaimRoom {
 }
 
 fn volume_room(ground: &Ground, shared: &Shared) -> VolumeRoom {
+    let lanes = Arc::clone(&shared.volume_book);
+    // Not the lane of the class's claims: neither kind of work waits for the other.
+    let class = move |name: &String| Lane::from(format!("deletion of {}", lanes.class_name(name)));
     VolumeRoom {
         book: Arc::clone(&shared.volume_book),
-        queue: Queue::new(backoff(&ground.config), ground.metrics.queue("volumes")),
+        queue: Queue::with_lanes(backoff(&ground.config), ground.metrics.queue("volumes"), class),
         calls: ground.calls.clone(),
         driver: ground.driver.clone(),
         objects: shared.objects.clone(),
@@ -168,6 +176,34 @@ fn protection_room(ground: &Ground, shared: &Shared, claims: &Arc<ClaimRoom>) ->
         surroundings: Arc::new(ForProtection { claims: Arc::clone(claims) }),
         sweep_interval: ground.config.snapshot_sweep_interval,
     }
+}
+
+/// How much the rooms remember. They are not kept alive by being measured.
+fn sizes(
+    secrets: &Arc<SecretReader>,
+    claims: &Arc<ClaimRoom>,
+    volumes: &Arc<VolumeRoom>,
+    protection: &Arc<ProtectionRoom>,
+) -> Sizes {
+    let protection = Arc::downgrade(protection);
+    let (secrets, claims, volumes) = (Arc::downgrade(secrets), Arc::downgrade(claims), Arc::downgrade(volumes));
+    Box::new(move || {
+        let (claims, volumes, protection) = (claims.upgrade(), volumes.upgrade(), protection.upgrade());
+        let (of_claims, of_protection) = (claims.as_ref(), protection.as_ref());
+        let source_queues = |room: &Arc<ProtectionRoom>| room.claims.entries() + room.snapshots.entries();
+        vec![
+            ("claims", of_claims.map_or(0, |room| room.book.entries())),
+            ("claim_queue", of_claims.map_or(0, |room| room.queue.entries())),
+            ("sources", of_claims.map_or(0, |room| room.sources.entries())),
+            ("records", of_claims.map_or(0, |room| room.intents.entries())),
+            ("events", of_claims.map_or(0, |room| room.recorder.entries())),
+            ("volumes", volumes.as_ref().map_or(0, |room| room.book.entries())),
+            ("volume_queue", volumes.as_ref().map_or(0, |room| room.queue.entries())),
+            ("protection", of_protection.map_or(0, |room| room.book.entries())),
+            ("source_queues", of_protection.map_or(0, source_queues)),
+            ("secrets", secrets.upgrade().map_or(0, |secrets| secrets.entries())),
+        ]
+    })
 }
 
 fn when(flag: DurableIntent) -> When {

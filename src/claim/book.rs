@@ -102,6 +102,16 @@ impl Book {
         self.lock().claims.iter().filter(|(_, claim)| matches(claim)).map(|(uid, _)| uid.clone()).collect()
     }
 
+    /// Name of the class of a claim, also of one that is gone while its creation is open; empty if nothing is known.
+    pub fn class_name(&self, uid: &str) -> String {
+        let inner = self.lock();
+        let of_claim = inner.claims.get(uid).map(|claim| claim.class_name());
+        of_claim
+            .or_else(|| inner.creations.get(uid).map(|creation| creation.facts().class_name.as_str()))
+            .unwrap_or_default()
+            .to_owned()
+    }
+
     /// What may exist for this claim.
     pub fn creation(&self, uid: &str) -> Option<Creation> {
         self.lock().creations.get(uid).cloned()
@@ -233,6 +243,14 @@ impl Book {
     /// Claim UIDs whose record has to go.
     pub fn records_due(&self) -> Vec<String> {
         self.lock().records_due.iter().cloned().collect()
+    }
+
+    /// Number of all entries of any kind: what this memory costs.
+    pub fn entries(&self) -> usize {
+        let inner = self.lock();
+        let sets = inner.announced.len() + inner.classless.len() + inner.records_due.len();
+        let maps = inner.claims.len() + inner.creations.len() + inner.saved.len() + inner.names.len();
+        sets + maps + inner.holds.len()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -45,6 +45,11 @@ pub struct HoldBack {
 }
 
 impl HoldBack {
+    /// How many claims are held back.
+    pub fn len(&self) -> usize {
+        self.held.len()
+    }
+
     /// Nothing held. `retention` = how long a claim is held.
     pub fn new(retention: Duration) -> Self {
         Self { retention, held: BTreeMap::new() }

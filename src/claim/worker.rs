@@ -26,6 +26,7 @@ use super::refusal::{self, Refusal, RefusalState};
 use super::source::DataSource;
 use super::unresolved::Creation;
 use crate::csi::Calls;
+use crate::kube_api::error::ApiError;
 use crate::kube_api::events::{Recorder, Regarding};
 use crate::kube_api::objects::Objects;
 use crate::kube_api::pool;
@@ -107,7 +108,38 @@ enum Next {
     Retry,
     /// Look again then; the failure count stays.
     After(Duration),
+    /// Try again with backoff, but not before this time is over: the API server asked for it.
+    Busy(Duration),
 }
+
+/// Why a request is not complete.
+struct Hindrance {
+    refusal: Refusal,
+    /// The API server was only too busy to answer, and asked for this much time.
+    busy: Option<Duration>,
+}
+
+impl From<Refusal> for Hindrance {
+    fn from(refusal: Refusal) -> Self {
+        Self { refusal, busy: None }
+    }
+}
+
+impl Hindrance {
+    /// An API call failed, which means this refusal.
+    fn by(error: &ApiError, refusal: Refusal) -> Self {
+        Self { refusal, busy: error.kind.busy() }
+    }
+}
+
+/// When to repeat what failed because of the API server.
+fn later(error: &ApiError) -> Next {
+    error.kind.busy().map_or(Next::Retry, Next::Busy)
+}
+
+/// A busy API server is told to the claim's owner from so many failures in a row on: half a minute at the default.
+/// Until then events would only keep it busy.
+const PATIENCE: u32 = 5;
 
 /// What a turn reports about a failure.
 struct Failure<'a> {
@@ -135,7 +167,7 @@ impl ClaimRoom {
     async fn handle(&self, uid: String) {
         let next = match self.turn(&uid).await {
             // An ended creation is done with when its record is gone too.
-            Next::Done if self.book.is_record_due(&uid) => Next::Retry,
+            Next::Done if self.book.is_record_due(&uid) => Next::Busy(self.intents.wait()),
             next => next,
         };
         self.metrics.set_open_creations(self.book.open_creations());
@@ -143,6 +175,9 @@ impl ClaimRoom {
             Next::Done => self.queue.forget(&uid),
             Next::Retry => {
                 self.queue.retry(uid);
+            }
+            Next::Busy(wait) => {
+                self.queue.retry_not_before(uid, wait);
             }
             Next::After(wait) => self.queue.add_after(uid, wait),
         }
@@ -156,7 +191,10 @@ impl ClaimRoom {
                 Ok(attempt) => self.create(uid, attempt).await,
                 Err(next) => next,
             },
-            None if self.book.is_record_due(uid) && !self.remove_record(uid).await => Next::Retry,
+            None if self.book.is_record_due(uid) => match self.remove_record(uid).await {
+                Ok(()) => self.start(uid).await,
+                Err(error) => later(&error),
+            },
             None => self.start(uid).await,
         }
     }
@@ -214,7 +252,7 @@ impl ClaimRoom {
         let gathered = self.gather(claim, effective.as_ref().unwrap_or(class), draft).await;
         let recorded = match self.protected(gathered).await {
             Ok(attempt) => self.record_before(attempt).await,
-            Err(refusal) => Err(refusal),
+            Err(hindrance) => Err(hindrance),
         };
         match recorded {
             Ok(attempt) => {
@@ -226,9 +264,9 @@ impl ClaimRoom {
                     Err(next) => next,
                 }
             }
-            Err(refusal) => {
+            Err(hindrance) => {
                 self.book.release(uid, &name);
-                self.refuse(claim, &refusal).await
+                self.hindered(claim, hindrance).await
             }
         }
     }
@@ -264,6 +302,14 @@ impl ClaimRoom {
         Next::Retry
     }
 
+    /// What a request waits for: reported, unless the API server only needs a moment.
+    async fn hindered(&self, claim: &Claim, Hindrance { refusal, busy }: Hindrance) -> Next {
+        let Some(wait) = busy else { return self.refuse(claim, &refusal).await };
+        self.metrics.provision_failed(claim.class_name(), source_kind(claim));
+        self.report_busy(&Failure { facts: EventSubject::Claim(claim), text: refusal.to_string() });
+        Next::Busy(wait)
+    }
+
     /// Reports why nothing was asked of the driver, and when to look again.
     async fn refuse(&self, claim: &Claim, refusal: &Refusal) -> Next {
         match refusal.state() {
@@ -293,6 +339,15 @@ impl ClaimRoom {
         let (request, now) = (Fingerprint::of(claim, &class), Instant::now());
         self.book.hold(uid, request.clone(), now);
         self.book.held_for(uid, &request, now).map_or(Next::Retry, Next::After)
+    }
+
+    /// As [`Self::report_failure`], but without an event before it has lasted for a while.
+    fn report_busy(&self, failure: &Failure<'_>) {
+        let subject = regarding(&failure.facts);
+        if self.queue.failures(&subject.uid) >= PATIENCE {
+            return self.report_failure(failure);
+        }
+        info!(target: "claim", claim = %format_args!("{}/{}", subject.namespace, subject.name), error = %failure.text, "the API server is busy");
     }
 
     fn report_failure(&self, failure: &Failure<'_>) {

@@ -16,6 +16,13 @@ use std::time::Duration;
 /// Longest text kept of an API server's message, in bytes. Admission webhooks may answer with pages of text.
 const MESSAGE_LIMIT: usize = 1024;
 
+/// Longest wait that a server may ask for; a mistyped `Retry-After` must not stop work for ever.
+const LONGEST_WAIT: Duration = Duration::from_mins(10);
+
+/// An API server that has just started answers 403 until it has read the roles. So many refusals of one and the same
+/// thing, each after a back-off, count as that; the next one means that the right is missing.
+pub const PASSING_REFUSALS: u32 = 4;
+
 /// A failed API call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -150,6 +157,12 @@ impl ApiErrorKind {
             | Self::Unreadable
             | Self::Other(_) => None,
         }
+    }
+
+    /// At least how long to leave the server alone with this, if it asked for that: the wait it named or none.
+    /// Whoever repeats the call waits that long or its own back-off, whichever is longer.
+    pub fn busy(&self) -> Option<Duration> {
+        matches!(self, Self::TooManyRequests { .. }).then(|| self.retry_after().unwrap_or_default().min(LONGEST_WAIT))
     }
 
     fn of(reason: Reason, code: u16, retry_after: Option<Duration>, verb: Verb) -> Self {

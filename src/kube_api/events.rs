@@ -5,7 +5,10 @@
 //! - each event is also a log line;
 //! - writes go through the client it is given (a rate limit of its own), so nothing important waits behind them
 //!   (weak point W16 of the Go sidecar: events and volumes shared 5 requests per second);
-//! - after the stop signal the task goes on for at most [`DRAIN`].
+//! - after the stop signal the task goes on for at most [`DRAIN`], and may also use a client that nobody else needs any
+//!   more ([`EventSink::ending_through`]);
+//! - an API server that has just started answers 403 until it has read the roles: such events are tried again, until
+//!   the right is known to be missing, which is told once.
 //!
 //! What is merged, combined, held back and repeated is decided in [`outbox`]; names and fields in [`note`].
 //! Core `v1` events, because the usual role grants no others.
@@ -18,6 +21,7 @@ mod tests;
 
 pub use note::{Regarding, Severity};
 
+use super::error::PASSING_REFUSALS;
 use super::exchange::{Call, Failure, JSON, STRATEGIC_MERGE, exchange};
 use crate::clock::Clock;
 use crate::random::Random;
@@ -74,7 +78,9 @@ pub struct Recorder {
 pub struct EventSink {
     shared: Arc<Shared>,
     client: Client,
-    /// A missing right is told once, not per event.
+    /// For the end, see [`EventSink::ending_through`].
+    spare: Option<Client>,
+    /// The right is missing, as far as is known: told once, not per event.
     told_missing_right: AtomicBool,
 }
 
@@ -96,7 +102,7 @@ pub fn recorder(
     });
     (
         Recorder { shared: Arc::clone(&shared), component: component.into() },
-        EventSink { shared, client, told_missing_right: AtomicBool::new(false) },
+        EventSink { shared, client, spare: None, told_missing_right: AtomicBool::new(false) },
     )
 }
 
@@ -125,6 +131,11 @@ impl Recorder {
     #[must_use]
     pub fn speaking_as(&self, component: &str) -> Self {
         Self { shared: Arc::clone(&self.shared), component: component.into() }
+    }
+
+    /// How many events wait or are remembered.
+    pub fn entries(&self) -> usize {
+        self.shared.outbox().entries()
     }
 
     /// Records the expected course.
@@ -171,17 +182,31 @@ fn display_name(regarding: &Regarding) -> String {
 // === impl EventSink ===
 
 impl EventSink {
+    /// After the stop signal events go through this client as well: the calls that it was for have ended, so its rate
+    /// limit is free.
+    #[must_use]
+    pub fn ending_through(mut self, spare: Client) -> Self {
+        self.spare = Some(spare);
+        self
+    }
+
     /// Writes until `cancel`, then what is left, for at most [`DRAIN`]. Cancel it after everybody who records.
     pub async fn run(self, cancel: CancellationToken) {
         let shared = &*self.shared;
         let mut under_way = FuturesUnordered::new();
         let mut end: Option<Instant> = None;
+        // Writes under way through our own client and through the spare one.
+        let mut through = [0u32; 2];
         loop {
             let mut wake = None;
             while under_way.len() < PARALLEL {
                 let next = shared.outbox().next(shared.now());
                 match next {
-                    Next::Send(letter) => under_way.push(self.write(letter)),
+                    Next::Send(letter) => {
+                        let spare = self.spare.as_ref().filter(|_| end.is_some() && through[1] < through[0]);
+                        through[usize::from(spare.is_some())] += 1;
+                        under_way.push(self.write(letter, spare));
+                    }
                     Next::At(at) => {
                         wake = Some(shared.began + at);
                         break;
@@ -200,7 +225,8 @@ impl EventSink {
                     shared.outbox().drain();
                 }
                 () = sleep_until(end.unwrap_or(far)), if end.is_some() => break,
-                Some((key, outcome)) = under_way.next(), if !under_way.is_empty() => {
+                Some((key, outcome, spare)) = under_way.next(), if !under_way.is_empty() => {
+                    through[usize::from(spare)] -= 1;
                     let lost = shared.outbox().finished(key, outcome, shared.now());
                     shared.lost(u64::from(lost));
                 }
@@ -213,7 +239,9 @@ impl EventSink {
         tracing::warn!(left, "The process ends before all events could be written");
     }
 
-    async fn write(&self, letter: Box<Letter>) -> (u64, Outcome) {
+    /// Writes through the spare client, if there is one; says so at the end.
+    async fn write(&self, letter: Box<Letter>, spare: Option<&Client>) -> (u64, Outcome, bool) {
+        let client = spare.unwrap_or(&self.client);
         let events = format!("/api/v1/namespaces/{}/events", letter.note.regarding.event_namespace());
         if letter.exists {
             let patch = Call {
@@ -221,22 +249,25 @@ impl EventSink {
                 path: format!("{events}/{}", letter.name),
                 body: Some((STRATEGIC_MERGE, letter.patch_body())),
             };
-            let answer = exchange(&self.client, patch, DEADLINE).await;
+            let answer = exchange(client, patch, DEADLINE).await;
             // 404: the event has expired since, which is usual after an hour.
             if !matches!(&answer, Err(failure) if failure.code() == Some(404)) {
-                return (letter.key, self.outcome(&letter, answer));
+                return (letter.key, self.outcome(&letter, answer), spare.is_some());
             }
         }
         let create = Call { method: Method::POST, path: events, body: Some((JSON, letter.create_body())) };
-        let answer = exchange(&self.client, create, DEADLINE).await;
-        (letter.key, self.outcome(&letter, answer))
+        let answer = exchange(client, create, DEADLINE).await;
+        (letter.key, self.outcome(&letter, answer), spare.is_some())
     }
 
     /// What an answer means for the event. Refusals are final as in client-go, except those that say "later".
     fn outcome(&self, letter: &Letter, answer: Result<Value, Failure>) -> Outcome {
         let failure = match answer {
             // The write itself went through when only the answer's text was broken.
-            Ok(_) | Err(Failure::Unreadable(_)) => return Outcome::Delivered,
+            Ok(_) | Err(Failure::Unreadable(_)) => {
+                self.told_missing_right.store(false, Ordering::Relaxed);
+                return Outcome::Delivered;
+            }
             Err(failure) => failure,
         };
         let object = display_name(&letter.note.regarding);
@@ -245,6 +276,14 @@ impl EventSink {
             // Ours: the answer to an earlier try was lost.
             Some(409) => Outcome::Delivered,
             Some(429 | 500..) | None => {
+                tracing::debug!(%object, reason, "An event is written again later: {failure}");
+                failure.retry_after().map_or(Outcome::Failed, Outcome::Busy)
+            }
+            Some(403) if failure.is_end_of_namespace() => {
+                tracing::debug!(%object, reason, "An event is lost with its namespace");
+                Outcome::Refused
+            }
+            Some(403) if letter.tries < PASSING_REFUSALS && !self.told_missing_right.load(Ordering::Relaxed) => {
                 tracing::debug!(%object, reason, "An event is written again later: {failure}");
                 Outcome::Failed
             }

@@ -3,6 +3,7 @@
 //! Promises: every call has a deadline of its own, a refusal carries the status code, nothing is retried.
 //! It knows no object kind; what a code means is decided by the caller.
 
+use super::objects::retry_after;
 use http::{Method, Request, header};
 use http_body_util::BodyExt;
 use kube::Client;
@@ -30,6 +31,8 @@ pub enum Failure {
         code: u16,
         /// The API's own text, bounded.
         message: String,
+        /// How long the server asked to wait.
+        retry_after: Option<Duration>,
     },
     /// No complete answer within the time the caller gave.
     #[error("no answer from the API server within {0:?}")]
@@ -48,6 +51,22 @@ impl Failure {
         match self {
             Self::Status { code, .. } => Some(*code),
             Self::Deadline(_) | Self::Transport(_) | Self::Unreadable(_) => None,
+        }
+    }
+
+    /// How long the server asked to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { retry_after, .. } => *retry_after,
+            Self::Deadline(_) | Self::Transport(_) | Self::Unreadable(_) => None,
+        }
+    }
+
+    /// Whether the object's namespace is going away, so that nothing new is taken into it.
+    pub fn is_end_of_namespace(&self) -> bool {
+        match self {
+            Self::Status { code, message, .. } => *code == 403 && message.contains("is being terminated"),
+            Self::Deadline(_) | Self::Transport(_) | Self::Unreadable(_) => false,
         }
     }
 }
@@ -74,11 +93,12 @@ pub async fn exchange(client: &Client, call: Call, deadline: Duration) -> Result
 async fn send(client: &Client, call: Call) -> Result<Value, Failure> {
     let response = client.send(request(call)?).await.map_err(|error| Failure::Transport(told(&error)))?;
     let status = response.status();
+    let retry_after = retry_after(response.headers());
     let body = response.into_body().collect().await.map_err(|error| Failure::Transport(told(&error)))?.to_bytes();
     if status.is_success() {
         return serde_json::from_slice(&body).map_err(|error| Failure::Unreadable(error.to_string()));
     }
-    Err(Failure::Status { code: status.as_u16(), message: refusal_text(&body) })
+    Err(Failure::Status { code: status.as_u16(), message: refusal_text(&body), retry_after })
 }
 
 fn request(call: Call) -> Result<Request<Body>, Failure> {

@@ -2,7 +2,9 @@
 //!
 //! Promises:
 //! - token bucket: at most `burst` calls at once, `qps` a second in the long run, on tokio's clock;
-//! - first come, first served; a caller that gives up leaves its token to the next one;
+//! - first come, first served, and callers of several lanes ([`in_lane`]) take turns: a hundred calls for one storage
+//!   class delay a call for another by one place;
+//! - a caller that gives up leaves its token to the next one;
 //! - watches pass at once and have no deadline here ([`super::watch`] watches over them);
 //! - the deadline of a call starts when it was let through, so that a long queue is not mistaken for a dead server
 //!   (provisioning.md W30: the peer has no deadlines at all), and covers the whole answer.
@@ -10,6 +12,7 @@
 //! Not here: which calls share a bucket ([`super::client`]).
 
 use super::error::DeadlinePassed;
+use super::queue::Lane;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
@@ -17,8 +20,9 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use kube::client::Body;
+use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -52,7 +56,7 @@ pub struct Limit {
 #[derive(Clone)]
 pub struct LimitLayer {
     name: &'static str,
-    bucket: Option<Arc<Mutex<Bucket>>>,
+    bucket: Option<Arc<Turns>>,
     deadline: Duration,
     observer: Arc<dyn ThrottleObserver>,
 }
@@ -62,6 +66,22 @@ pub struct LimitLayer {
 pub struct Limited<S> {
     inner: S,
     layer: LimitLayer,
+}
+
+/// A bucket and the lines before it. Whoever is first in the line of its lane may stand in line for the bucket, so that
+/// each lane has one caller there.
+struct Turns {
+    bucket: Mutex<Bucket>,
+    lines: StdMutex<BTreeMap<Lane, Weak<Mutex<()>>>>,
+}
+
+tokio::task_local! {
+    static LANE: Lane;
+}
+
+/// Runs work whose calls stand in line together, apart from those of other lanes.
+pub async fn in_lane<F: Future>(lane: Lane, work: F) -> F::Output {
+    LANE.scope(lane, work).await
 }
 
 /// Token bucket as a single instant: when the bucket would be full again. Equal to counting tokens, without rounding
@@ -90,19 +110,21 @@ impl LimitLayer {
         deadline: Duration,
         observer: Arc<dyn ThrottleObserver>,
     ) -> Self {
-        let bucket = limit.and_then(Bucket::new).map(|bucket| Arc::new(Mutex::new(bucket)));
+        let bucket = limit.and_then(Bucket::new).map(|bucket| Arc::new(Turns::before(bucket)));
         Self { name, bucket, deadline, observer }
     }
 
-    /// Waits for a token. The lock is fair and held while waiting, so callers leave in the order they came.
+    /// Waits for a token. The locks are fair and held while waiting, so callers of a lane leave in the order they came.
     async fn pass(&self) {
-        let Some(bucket) = &self.bucket else { return };
+        let Some(turns) = &self.bucket else { return };
         let came = Instant::now();
-        let mut bucket = bucket.lock().await;
+        let line = turns.line(LANE.try_with(Lane::clone).unwrap_or_default());
+        let first = line.lock().await;
+        let mut bucket = turns.bucket.lock().await;
         let free_at = bucket.next_free(Instant::now());
         sleep_until(free_at).await;
         bucket.take(Instant::now());
-        drop(bucket);
+        drop((bucket, first));
         let waited = came.elapsed();
         if !waited.is_zero() {
             self.observer.throttled(self.name, waited);
@@ -186,6 +208,26 @@ impl HttpBody for TimedBody {
     }
 }
 
+// === impl Turns ===
+
+impl Turns {
+    fn before(bucket: Bucket) -> Self {
+        Self { bucket: Mutex::new(bucket), lines: StdMutex::default() }
+    }
+
+    /// The line of a lane. One in which nobody stands is forgotten when the next is begun.
+    fn line(&self, lane: Lane) -> Arc<Mutex<()>> {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(line) = lines.get(&lane).and_then(Weak::upgrade) {
+            return line;
+        }
+        lines.retain(|_, line| line.strong_count() > 0);
+        let line = Arc::new(Mutex::new(()));
+        lines.insert(lane, Arc::downgrade(&line));
+        line
+    }
+}
+
 // === impl Bucket ===
 
 impl Bucket {
@@ -221,7 +263,6 @@ const YEAR: Duration = Duration::from_hours(365 * 24);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Mutex as StdMutex;
 
     type Log = Arc<StdMutex<Vec<u128>>>;
 
@@ -308,6 +349,20 @@ mod tests {
         let (gave_up, ()) = tokio::join!(impatient, layer.pass());
         assert!(gave_up.is_err());
         assert_eq!(began.elapsed().as_millis(), 1000);
+    }
+
+    #[tokio::test(flavor = "current_thread", start_paused = true)]
+    async fn caller_of_another_lane_waits_for_one_place_of_a_crowd() {
+        let layer = limited(Limit { qps: 1.0, burst: 1 }, Arc::default());
+        layer.pass().await;
+        let began = Instant::now();
+        let crowd = futures::future::join_all((0..100).map(|_| in_lane(Lane::from("crowd"), layer.pass())));
+        let other = in_lane(Lane::from("other"), async {
+            layer.pass().await;
+            began.elapsed().as_secs()
+        });
+        let (_, waited) = tokio::join!(crowd, other);
+        assert_eq!((waited, began.elapsed().as_secs()), (2, 101));
     }
 
     #[tokio::test(flavor = "current_thread", start_paused = true)]

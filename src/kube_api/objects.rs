@@ -300,7 +300,7 @@ pub(super) async fn read_to_end(mut body: Body, limit: usize) -> Result<Vec<u8>,
 }
 
 /// Seconds of a `Retry-After` header; dates are not used by API servers and count as absent.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
 }

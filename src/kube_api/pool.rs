@@ -2,6 +2,7 @@
 //!
 //! Idle slots cost nothing: a task exists only while its key is worked on, and a waiting key has none (weak point W27).
 
+use super::limiter::in_lane;
 use super::queue::Queue;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -30,10 +31,11 @@ where
         let key = tokio::select! {
             biased;
             () = stop.cancelled() => break,
-            key = queue.next() => key,
+            key = queue.next_of(at_once) => key,
         };
         let Some(key) = key else { break };
-        let job = work(key.clone());
+        // The lane is also that of the key's API calls.
+        let job = in_lane(queue.lane_of(&key), work(key.clone()));
         let queue = queue.clone();
         running.spawn(async move {
             job.await;

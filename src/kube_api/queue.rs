@@ -1,12 +1,15 @@
 //! Which key is worked on next, and when a failed one comes back.
 //!
 //! Promises, modelled on client-go's work queue, one test of each in `queue/tests.rs`:
-//! - **fair**: keys come out in the order in which they became due;
+//! - **fair**: keys come out in the order in which they became due, and where keys have lanes ([`Queue::with_lanes`])
+//!   the lanes take turns, so that thousands of keys of one hold up no key of another ([`lanes`]);
 //! - **stingy**: a key that is added several times before it is taken comes out once;
 //! - **exclusive**: a key is never handed to two workers at once;
 //! - **attentive**: a key that is added while it is worked on comes out once more after [`Queue::done`];
 //! - **patient**: a key that failed comes back after `base * 2^n`, at most `max`, where n counts its own failures since
 //!   the last [`Queue::forget`]; no worker waits for it;
+//! - **polite**: a key whose failure was a busy server is not due before the time that the server asked for
+//!   ([`Queue::retry_not_before`]), whatever is added meanwhile;
 //! - **one appointment per key**: of two delays the earlier wins, and a key added at once needs no appointment, so
 //!   whoever works on a key says at its end when to look again;
 //! - **forgetful**: [`Queue::drop_key`] leaves nothing of a key, a key without work costs no memory;
@@ -15,9 +18,11 @@
 //!
 //! Time is tokio's. Not here: what a key means, and how many workers there are.
 
+mod lanes;
 mod state;
 
-use state::State;
+pub use lanes::Lane;
+use state::{LaneOf, State};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -105,9 +110,24 @@ impl<K> Clone for Queue<K> {
 }
 
 impl<K: Ord + Clone + Send + 'static> Queue<K> {
-    /// An empty queue.
+    /// An empty queue with one lane.
     pub fn new(backoff: Backoff, observer: Arc<dyn QueueObserver>) -> Self {
-        let state = Mutex::new(State::default());
+        let only = Lane::from("");
+        Self::build(backoff, observer, Box::new(move |_| Arc::clone(&only)))
+    }
+
+    /// An empty queue whose keys stand in line by lane. `lane_of` is called when a key becomes due, while the queue is
+    /// locked: it must be quick and must not call the queue.
+    pub fn with_lanes(
+        backoff: Backoff,
+        observer: Arc<dyn QueueObserver>,
+        lane_of: impl Fn(&K) -> Lane + Send + Sync + 'static,
+    ) -> Self {
+        Self::build(backoff, observer, Box::new(lane_of))
+    }
+
+    fn build(backoff: Backoff, observer: Arc<dyn QueueObserver>, lane_of: LaneOf<K>) -> Self {
+        let state = Mutex::new(State::new(lane_of));
         let queue = Self(Arc::new(Shared { state, due: Notify::new(), sooner: Notify::new(), backoff, observer }));
         let shared = Arc::downgrade(&queue.0);
         queue.0.observer.attach(Box::new(move || {
@@ -137,7 +157,19 @@ impl<K: Ord + Clone + Send + 'static> Queue<K> {
 
     /// Counts a failure of the key and makes it due after the wait that belongs to it, which is returned.
     pub fn retry(&self, key: K) -> Duration {
-        let delay = self.0.backoff.delay(self.0.lock().count_failure(key.clone()));
+        self.retry_not_before(key, Duration::ZERO)
+    }
+
+    /// The same, but not before `wait` is over, whatever is added meanwhile: a busy server asked for it.
+    pub fn retry_not_before(&self, key: K, wait: Duration) -> Duration {
+        let failures = {
+            let mut state = self.0.lock();
+            if let Some(until) = Instant::now().checked_add(wait).filter(|_| !wait.is_zero()) {
+                state.rest_until(key.clone(), until);
+            }
+            state.count_failure(key.clone())
+        };
+        let delay = self.0.backoff.delay(failures).max(wait);
         self.add_after(key, delay);
         delay
     }
@@ -162,10 +194,16 @@ impl<K: Ord + Clone + Send + 'static> Queue<K> {
         });
     }
 
-    /// Takes the key that has been due for longest; waits for one. `None` when the queue is closed and empty.
+    /// Takes the key whose turn it is; waits for one. `None` when the queue is closed and empty.
     ///
     /// Dropping the future loses nothing. The key stays with the caller until [`Queue::done`].
     pub async fn next(&self) -> Option<K> {
+        self.next_of(usize::MAX).await
+    }
+
+    /// The same for callers that work on at most `slots` keys at once: the last tenth of them is left to lanes of which
+    /// nothing is worked on.
+    pub async fn next_of(&self, slots: usize) -> Option<K> {
         let shared = &*self.0;
         let mut timekeeper = None;
         loop {
@@ -173,7 +211,7 @@ impl<K: Ord + Clone + Send + 'static> Queue<K> {
                 let mut state = shared.lock();
                 let now = Instant::now();
                 shared.wake_due(&mut state, now);
-                if let Some((key, since)) = state.take(now) {
+                if let Some((key, since)) = state.take(slots, now) {
                     shared.observer.taken(now - since, state.depth());
                     // `Notify` keeps one permit only: whoever takes a key passes it on while there are more.
                     if state.depth() > 0 {
@@ -181,7 +219,7 @@ impl<K: Ord + Clone + Send + 'static> Queue<K> {
                     }
                     return Some(key);
                 }
-                if state.is_closed() {
+                if state.is_closed() && state.depth() == 0 {
                     return None;
                 }
                 if timekeeper.is_none() && state.become_timekeeper() {
@@ -210,8 +248,12 @@ impl<K: Ord + Clone + Send + 'static> Queue<K> {
     /// Gives back a key taken with [`Queue::next`]; if it was added meanwhile it is due again.
     pub fn done(&self, key: &K) {
         self.0.change(|state, shared, now| {
-            if let Some(since) = state.done(key) {
+            if let Some(since) = state.done(key, now) {
                 shared.observer.finished(now - since, state.depth());
+            }
+            // Its lane or its slot may be what a due key waits for.
+            if state.depth() > 0 {
+                shared.due.notify_one();
             }
         });
     }
@@ -221,6 +263,16 @@ impl<K: Ord + Clone + Send + 'static> Queue<K> {
         self.0.change(|state, _, _| state.close());
         self.0.due.notify_waiters();
         self.0.due.notify_one();
+    }
+
+    /// The lane the key would stand in now.
+    pub fn lane_of(&self, key: &K) -> Lane {
+        self.0.lock().lane_of(key)
+    }
+
+    /// Number of all entries of any kind: what this queue costs.
+    pub fn entries(&self) -> usize {
+        self.0.lock().known()
     }
 
     /// How many keys are due and wait for a worker.
@@ -244,10 +296,15 @@ impl<K: Ord + Clone> Shared<K> {
         let mut state = self.lock();
         let now = Instant::now();
         self.wake_due(&mut state, now);
-        let before = state.depth();
+        let (before, appointment) = (state.depth(), state.next_appointment());
         change(&mut state, self, now);
         if state.depth() > before {
             self.due.notify_one();
+        }
+        // Also an add makes appointments: with a key that rests.
+        let next = state.next_appointment();
+        if next.is_some_and(|next| appointment.is_none_or(|before| next < before)) {
+            self.sooner.notify_one();
         }
     }
 
@@ -258,8 +315,8 @@ impl<K: Ord + Clone> Shared<K> {
             if state.add(key, now) {
                 self.observer.added(state.depth());
             }
-        } else if state.schedule(key, at) {
-            self.sooner.notify_one();
+        } else {
+            state.schedule(key, at);
         }
     }
 

@@ -63,6 +63,11 @@ impl SecretReader {
         Ok(secrets)
     }
 
+    /// How many secrets are kept.
+    pub fn entries(&self) -> usize {
+        self.with(|kept| kept.len())
+    }
+
     /// The driver refused these credentials: the next use reads again.
     pub fn forget(&self, refused: &SecretRef) {
         self.with(|kept| kept.remove(refused));

@@ -91,6 +91,12 @@ impl Book {
         inner.complete.then(|| inner.sources.users(kind, key))
     }
 
+    /// Number of all entries of any kind: what this memory costs.
+    pub fn entries(&self) -> usize {
+        let inner = self.lock();
+        inner.sources.len() + inner.waiting.len()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -26,6 +26,11 @@ pub struct Sources {
 }
 
 impl Sources {
+    /// Number of all entries.
+    pub fn len(&self) -> usize {
+        self.by_claim.len() + self.users.len()
+    }
+
     /// Takes in a claim; returns the source that has lost its last user by this, to look at its protection.
     pub fn put(&mut self, claim: &Claim) -> Option<(Kind, SourceKey)> {
         let uid = claim.metadata.uid();

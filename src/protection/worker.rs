@@ -7,7 +7,7 @@ use super::book::Book;
 use super::clone::{self, Release};
 use super::index::Kind;
 use super::{SourceKey, snapshot, sweep};
-use crate::kube_api::error::{ApiError, ApiErrorKind};
+use crate::kube_api::error::{ApiError, ApiErrorKind, PASSING_REFUSALS};
 use crate::kube_api::events::{Recorder, Regarding};
 use crate::kube_api::objects::{Objects, Path};
 use crate::kube_api::pool;
@@ -65,6 +65,10 @@ enum Next {
     Done,
     Retry,
     After(Duration),
+    /// Try again with backoff, but not before this time is over: the API server asked for it.
+    Busy(Duration),
+    /// The right to write is missing, or not known to the API server yet.
+    Refused,
 }
 
 impl ProtectionRoom {
@@ -317,10 +321,8 @@ fn after(result: &Result<(), ApiError>) -> Next {
     match result {
         Ok(()) => Next::Done,
         Err(error) => match error.kind {
-            ApiErrorKind::TooManyRequests { retry_after: Some(wait) } => Next::After(wait),
-            // Without the right to write nothing ever changes by trying again soon.
-            ApiErrorKind::Forbidden => Next::After(HOPELESS_AFTER),
-            _ => Next::Retry,
+            ApiErrorKind::Forbidden => Next::Refused,
+            _ => error.kind.busy().map_or(Next::Retry, Next::Busy),
         },
     }
 }
@@ -332,5 +334,13 @@ fn settle(queue: &Queue<SourceKey>, key: SourceKey, next: &Next) {
             queue.retry(key);
         }
         Next::After(wait) => queue.add_after(key, wait),
+        Next::Busy(wait) => {
+            queue.retry_not_before(key, wait);
+        }
+        Next::Refused if queue.failures(&key) < PASSING_REFUSALS => {
+            queue.retry(key);
+        }
+        // Without the right to write nothing ever changes by trying again soon.
+        Next::Refused => queue.add_after(key, HOPELESS_AFTER),
     }
 }

@@ -21,6 +21,9 @@ const CALL_BUCKETS: [f64; 13] = [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 25.0
 /// Bucket limits of provisioning and deletion, in seconds.
 const WORK_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
+/// Tells how many entries each memory of the process holds.
+pub type Sizes = Box<dyn Fn() -> Vec<(&'static str, usize)> + Send + Sync>;
+
 /// All metrics.
 pub struct Metrics {
     registry: Registry,
@@ -39,6 +42,8 @@ pub struct Metrics {
     throttled: HistogramVec,
     events_dropped: IntCounter,
     open_creations: GaugeVec,
+    entries: GaugeVec,
+    sizes: Mutex<Option<Sizes>>,
     process: process::Process,
 }
 
@@ -152,6 +157,12 @@ impl Metrics {
                 "Volumes that exist or may exist without a volume object: unresolved, unsaved, or to be discarded.",
                 &["state"],
             )?,
+            entries: gauges(
+                "csi_provisioner_memory_entries",
+                "Entries that the process remembers, by memory; they follow the open work.",
+                &["memory"],
+            )?,
+            sizes: Mutex::default(),
             queues: queues::Queues::register(&registry)?,
             process: process::Process::register(&registry)?,
             leading,
@@ -207,11 +218,25 @@ impl Metrics {
         }
     }
 
+    /// From now on each scrape asks this how much is remembered.
+    pub fn measure(&self, sizes: Sizes) {
+        *self.sizes.lock().unwrap_or_else(PoisonError::into_inner) = Some(sizes);
+    }
+
+    fn refresh_entries(&self) {
+        let sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
+        for (memory, count) in sizes.as_ref().map(|sizes| sizes()).unwrap_or_default() {
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
+            self.entries.with_label_values(&[memory]).set(f64::from(count));
+        }
+    }
+
     /// The page for a scrape, in Prometheus' text format as Go writes it.
     pub fn render(&self) -> String {
         self.scraping.inc();
         self.queues.refresh();
         self.process.refresh();
+        self.refresh_entries();
         let mut families = self.calls().registry.gather();
         families.extend(self.registry.gather());
         families.sort_by(|one, other| one.name().cmp(other.name()));

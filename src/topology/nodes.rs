@@ -125,3 +125,23 @@ impl Nodes {
 pub fn place(labels: &Segments, keys: &Keys) -> Option<Segments> {
     keys.iter().map(|key| labels.get(key).map(|value| (key.clone(), value.clone()))).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Weak point W20: claims share what was computed, until a node changes.
+    #[test]
+    fn places_are_computed_once_per_change_of_the_cluster() {
+        let mut nodes = Nodes::default();
+        let labels = |zone: &str| Segments::from([("zone".to_owned(), zone.to_owned())]);
+        nodes.put_registration("n1", Some(vec!["zone".to_owned()]));
+        nodes.put_node("n1", labels("a"));
+        let keys: Keys = ["zone".to_owned()].into_iter().collect();
+        let first = nodes.aggregate(&keys);
+        nodes.put_node("n1", labels("a"));
+        assert!(Arc::ptr_eq(&first, &nodes.aggregate(&keys)));
+        nodes.put_node("n1", labels("b"));
+        assert_eq!(*nodes.aggregate(&keys), [labels("b")]);
+    }
+}

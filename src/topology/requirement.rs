@@ -133,11 +133,12 @@ fn everywhere(nodes: &mut Nodes) -> Result<Arc<Vec<Segments>>, TopologyFault> {
 fn place_of(node: &str, nodes: &Nodes) -> Result<(Keys, Segments), TopologyFault> {
     let unknown = |missing| TopologyFault::NodeUnknown { node: node.to_owned(), missing };
     let registration = nodes.registration(node).ok_or_else(|| unknown("CSINode"))?;
+    // Before the registration's content: nothing will register any more on a node that is gone (S02).
+    let labels = nodes.labels(node).ok_or_else(|| unknown("Node"))?;
     let keys = registration
         .as_ref()
         .filter(|keys| !keys.is_empty())
         .ok_or_else(|| TopologyFault::NotRegistered { node: node.to_owned() })?;
-    let labels = nodes.labels(node).ok_or_else(|| unknown("Node"))?;
     let missing: Vec<String> = keys.iter().filter(|key| !labels.contains_key(*key)).cloned().collect();
     match nodes::place(labels, keys) {
         Some(place) => Ok((keys.clone(), place)),

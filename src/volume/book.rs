@@ -120,6 +120,11 @@ impl Book {
         self.lock().held.get(name).cloned()
     }
 
+    /// Name of the class of a held volume object; empty if it is not held.
+    pub fn class_name(&self, name: &str) -> String {
+        self.lock().held.get(name).map_or(String::new(), |held| held.volume.class_name().to_owned())
+    }
+
     /// Claim UID of a held volume object: the existence check of provisioning (provisioning.md 3.5 point 1).
     pub fn claim_of(&self, name: &str) -> Option<String> {
         let inner = self.lock();
@@ -180,6 +185,12 @@ impl Book {
             inner.told.insert(volume.to_owned(), now);
         }
         due
+    }
+
+    /// Number of all entries of any kind but attachments: what this memory costs.
+    pub fn entries(&self) -> usize {
+        let inner = self.lock();
+        inner.held.len() + inner.progress.len() + inner.told.len()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

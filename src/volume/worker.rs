@@ -8,7 +8,7 @@ use super::delete::{self, DeleteRefusal, DeleteState, OwnNode, SecretSource};
 use super::finalizer::{self, Upkeep};
 use super::ownership;
 use crate::csi::Calls;
-use crate::kube_api::error::{ApiError, ApiErrorKind};
+use crate::kube_api::error::{ApiError, ApiErrorKind, PASSING_REFUSALS};
 use crate::kube_api::events::{Recorder, Regarding};
 use crate::kube_api::objects::{Objects, Patch, Path};
 use crate::kube_api::pool;
@@ -67,7 +67,8 @@ pub struct VolumeRoom {
 enum Next {
     Done,
     Retry,
-    After(Duration),
+    /// Try again with backoff, but not before this time is over: the API server asked for it.
+    Busy(Duration),
 }
 
 /// Why a deletion did not get to its end.
@@ -83,7 +84,7 @@ impl From<Stop> for Next {
         match stop {
             Stop::NotDue => Self::Done,
             Stop::Again(None) => Self::Retry,
-            Stop::Again(Some(wait)) => Self::After(wait),
+            Stop::Again(Some(wait)) => Self::Busy(wait),
         }
     }
 }
@@ -100,7 +101,9 @@ impl VolumeRoom {
                     Next::Retry => {
                         room.queue.retry(name);
                     }
-                    Next::After(wait) => room.queue.add_after(name, wait),
+                    Next::Busy(wait) => {
+                        room.queue.retry_not_before(name, wait);
+                    }
                 }
             }
         })
@@ -220,11 +223,33 @@ impl VolumeRoom {
         };
         match self.secrets.read(&wanted).await {
             Ok(secrets) => Ok((secrets, None)),
+            Err(error) if !self.is_missing_for_good(volume, &error) => Err(again(&error)),
             Err(error) => {
                 let why = format!("secret {} in namespace {}: {error}", wanted.name, wanted.namespace);
                 warn!(target: "volume", volume = volume.metadata.name(), "deleting without secrets: {why}");
                 Ok((Secrets::default(), Some(why)))
             }
+        }
+    }
+
+    /// Whether a secret that could not be read stays unreadable: only then the volume is deleted without it. A 403 may
+    /// come from an API server that has just started.
+    fn is_missing_for_good(&self, volume: &Volume, error: &ApiError) -> bool {
+        match error.kind {
+            ApiErrorKind::NotFound
+            | ApiErrorKind::Invalid
+            | ApiErrorKind::BadRequest
+            | ApiErrorKind::Unreadable
+            | ApiErrorKind::Other(_) => true,
+            ApiErrorKind::Forbidden => self.queue.failures(&volume.metadata.name().to_owned()) >= PASSING_REFUSALS,
+            ApiErrorKind::AlreadyExists
+            | ApiErrorKind::Conflict
+            | ApiErrorKind::Gone
+            | ApiErrorKind::Unauthorized
+            | ApiErrorKind::TooManyRequests { .. }
+            | ApiErrorKind::Server(_)
+            | ApiErrorKind::Deadline
+            | ApiErrorKind::Transport => false,
         }
     }
 
@@ -293,10 +318,7 @@ impl VolumeRoom {
 }
 
 fn again(error: &ApiError) -> Stop {
-    match error.kind {
-        ApiErrorKind::TooManyRequests { retry_after } => Stop::Again(retry_after),
-        _ => Stop::Again(None),
-    }
+    Stop::Again(error.kind.busy())
 }
 
 fn regarding(volume: &Volume) -> Regarding {

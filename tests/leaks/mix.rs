@@ -6,6 +6,7 @@ use csi_provisioner::sandbox::simulate::cable::Incident;
 use csi_provisioner::sandbox::simulate::check::Finding;
 use csi_provisioner::sandbox::simulate::objects::CLAIMS;
 use csi_provisioner::sandbox::simulate::{Options, World};
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::time::sleep;
 
 /// How sidecars may end in a mix.
@@ -68,13 +69,22 @@ fn play(seed: u64, intent: Intent, endings: Endings) -> (Vec<Finding>, String) {
     })
 }
 
+/// Plays all seeds, shared out among the processors: each world is a runtime of its own in one thread.
 fn hunt(intent: Intent, endings: Endings, kind: &str) {
-    let seeds = seeds();
-    for seed in 0..seeds {
-        let (findings, trace) = play(seed, intent, endings);
-        let told: Vec<String> = findings.iter().map(ToString::to_string).collect();
-        assert!(findings.is_empty(), "seed {seed}: {told:?}\n{trace}");
-    }
+    let (seeds, next) = (seeds(), AtomicU64::new(0));
+    let play_next = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds {
+                return;
+            }
+            let (findings, trace) = play(seed, intent, endings);
+            let told: Vec<String> = findings.iter().map(ToString::to_string).collect();
+            assert!(findings.is_empty(), "seed {seed}: {told:?}\n{trace}");
+        }
+    };
+    let hunters = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|threads| (0..hunters).for_each(|_| drop(threads.spawn(play_next))));
     println!("leak hunt: {seeds} schedules of {kind} with durable intent {intent:?}, 0 leaks");
 }
 

@@ -24,24 +24,27 @@ async fn all_attempts_of_all_replicas_use_one_name() {
     comes_to_rest(&world).await;
 }
 
-/// D02: the claim is edited while its volume is made, and the watch of volume objects lags.
+/// D02: the claim is edited while its volume is made, and the watch of volume objects lags. W8: whatever the prefix of names.
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn edits_during_a_creation_start_no_second_one() {
-    let world = world(&[]);
-    script(&world, "CreateVolume", 1, Fault::Slow(secs(5)));
-    let _sidecar = world.start();
-    world.add_claim("data", CLASS);
-    sleep(secs(1)).await;
-    let frozen = world.server.faults().add(Match::any().resource(VOLUMES).verb("watch"), Effect::Freeze);
-    for number in 0..10 {
-        world
-            .edit(CLAIMS, NAMESPACE, "data", |claim| claim["metadata"]["annotations"]["n"] = json!(number.to_string()));
+    for flags in [&[][..], &["--volume-name-prefix=vol"]] {
+        let world = world(flags);
+        script(&world, "CreateVolume", 1, Fault::Slow(secs(5)));
+        let _sidecar = world.start();
+        world.add_claim("data", CLASS);
         sleep(secs(1)).await;
+        let frozen = world.server.faults().add(Match::any().resource(VOLUMES).verb("watch"), Effect::Freeze);
+        for number in 0..10 {
+            world.edit(CLAIMS, NAMESPACE, "data", |claim| {
+                claim["metadata"]["annotations"]["n"] = json!(number.to_string())
+            });
+            sleep(secs(1)).await;
+        }
+        world.server.faults().remove(frozen);
+        comes(&world, secs(10), "the bound claim", |world| world.is_bound("data")).await;
+        assert_eq!(world.calls.of("CreateVolume").len(), 1);
+        comes_to_rest(&world).await;
     }
-    world.server.faults().remove(frozen);
-    comes(&world, secs(10), "the bound claim", |world| world.is_bound("data")).await;
-    assert_eq!(world.calls.of("CreateVolume").len(), 1);
-    comes_to_rest(&world).await;
 }
 
 /// D03: the claim is for the in-tree plug-in.

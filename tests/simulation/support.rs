@@ -160,7 +160,7 @@ pub fn add_snapshot(world: &World) {
 }
 
 /// Adds an object and gives it a status, which a creation cannot.
-fn add_with_status(world: &World, plural: &str, object: Value, status: Value) -> Value {
+pub fn add_with_status(world: &World, plural: &str, object: Value, status: Value) -> Value {
     let mut stored = world.add(plural, object);
     let namespace = stored["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
     stored["status"] = status;

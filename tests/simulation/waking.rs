@@ -57,6 +57,7 @@ async fn claim_is_served_within_a_second_after_the_driver_registered_on_its_node
 async fn day_of_failures_leaves_nothing_behind() {
     let world = world(&["--durable-intent=always", "--durable-intent-namespace=kube-system"]);
     let sidecar = world.start();
+    let (mut first_entries, mut first_series) = (Vec::new(), 0);
     for hour in 0..24 {
         script(&world, "CreateVolume", 4, fails(INTERNAL));
         script(&world, "CreateVolume", 2, fails(INVALID_ARGUMENT));
@@ -72,7 +73,31 @@ async fn day_of_failures_leaves_nothing_behind() {
         let sizes = sidecar.metrics();
         let open: Vec<&str> = sizes.lines().filter(|line| is_size(line) && !line.ends_with(" 0")).collect();
         assert_eq!(open, Vec::<&str>::new(), "hour {hour}");
+        let entries: Vec<(&str, usize)> = sizes.lines().filter_map(entries_of_memory).collect();
+        let (events, others): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(memory, _)| *memory == "events");
+        assert!(matches!(events[..], [(_, count)] if count <= MOST_EVENTS), "hour {hour}: {events:?}");
+        let others: Vec<(String, usize)> =
+            others.into_iter().map(|(memory, count)| (memory.to_owned(), count)).collect();
+        let series = sizes.lines().filter(|line| !line.starts_with('#')).count();
+        if hour == 0 {
+            (first_entries, first_series) = (others, series);
+            assert_eq!(first_entries.len(), 9);
+            assert!(first_entries.iter().all(|(_, count)| *count <= MOST_AT_REST), "{first_entries:?}");
+        } else {
+            assert_eq!((others, series), (first_entries.clone(), first_series), "hour {hour}");
+        }
     }
+}
+
+/// Storage that is gone is remembered for a while, and nothing else of the five claims of an hour.
+const MOST_AT_REST: usize = 5;
+/// 1000 waiting events and three memories of 4096.
+const MOST_EVENTS: usize = 1000 + 3 * 4096;
+
+/// Memory and number of its entries, if this is a line about that.
+fn entries_of_memory(line: &str) -> Option<(&str, usize)> {
+    let (memory, count) = line.strip_prefix("csi_provisioner_memory_entries{memory=\"")?.split_once("\"} ")?;
+    Some((memory, count.parse().ok()?))
 }
 
 /// Lines of metrics that tell how much is held.

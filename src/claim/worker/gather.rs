@@ -1,6 +1,6 @@
 //! Reads what a draft needs: attributes class, secret, source ([`super::sources`]).
 
-use super::ClaimRoom;
+use super::{ClaimRoom, Hindrance};
 use crate::claim::plan::{self, Attempt, Draft, Gathered, VolumeFacts};
 use crate::claim::refusal::{Refusal, cut};
 use crate::kube_api::error::ApiError;
@@ -10,7 +10,7 @@ use crate::model::{Claim, Class};
 
 impl ClaimRoom {
     /// The complete request, or why there is none. Writes nothing.
-    pub(super) async fn gather(&self, claim: &Claim, class: &Class, draft: Draft) -> Result<Attempt, Refusal> {
+    pub(super) async fn gather(&self, claim: &Claim, class: &Class, draft: Draft) -> Result<Attempt, Hindrance> {
         let mut gathered =
             Gathered { accessibility: self.surroundings.accessibility(claim, class)?, ..Gathered::default() };
         if let Some(name) = &draft.attributes_class {
@@ -18,21 +18,23 @@ impl ClaimRoom {
         }
         if let Some(secret) = &draft.refs.provisioner {
             let read = self.secrets.read(secret).await;
-            let secrets =
-                read.map_err(|error| Refusal::SecretUnreadable { secret: secret.clone(), why: error.to_string() })?;
-            gathered.secrets = Some(secrets);
+            let unreadable = |error: ApiError| {
+                let refusal = Refusal::SecretUnreadable { secret: secret.clone(), why: error.to_string() };
+                Hindrance::by(&error, refusal)
+            };
+            gathered.secrets = Some(read.map_err(unreadable)?);
         }
         if let Some(source) = &draft.source {
             gathered.source = Some(self.checked_source(claim, source, draft.required_bytes).await?);
         }
-        plan::finish(draft, gathered)
+        Ok(plan::finish(draft, gathered)?)
     }
 
     /// The request, once its source is protected: everything was checked before anything is written (W35).
-    pub(super) async fn protected(&self, gathered: Result<Attempt, Refusal>) -> Result<Attempt, Refusal> {
+    pub(super) async fn protected(&self, gathered: Result<Attempt, Hindrance>) -> Result<Attempt, Hindrance> {
         let attempt = gathered?;
         if let Some(source) = &attempt.facts.source {
-            self.protect(source).await?;
+            self.protect(source, &attempt.facts.claim.uid).await?;
         }
         Ok(attempt)
     }
@@ -44,11 +46,11 @@ impl ClaimRoom {
         }
     }
 
-    async fn attributes_class(&self, name: &str) -> Result<AttributesClass, Refusal> {
+    async fn attributes_class(&self, name: &str) -> Result<AttributesClass, Hindrance> {
         let path = Path::group("storage.k8s.io", "v1", "volumeattributesclasses").name(name);
-        self.objects
-            .get(&path)
-            .await
-            .map_err(|error: ApiError| Refusal::AttributesClassUnreadable { class: cut(name), why: error.to_string() })
+        self.objects.get(&path).await.map_err(|error: ApiError| {
+            let refusal = Refusal::AttributesClassUnreadable { class: cut(name), why: error.to_string() };
+            Hindrance::by(&error, refusal)
+        })
     }
 }

@@ -1,17 +1,17 @@
 //! Keeps the durable records of open creations (`--durable-intent`): written, taken over and removed here.
 
-use super::{ClaimRoom, EventSubject, Failure, Next};
+use super::{ClaimRoom, EventSubject, Failure, Hindrance, Next, later};
 use crate::claim::intent::{self, LABEL, RecordFault, Scope};
 use crate::claim::plan::{Attempt, VolumeFacts};
 use crate::claim::refusal::Refusal;
 use crate::claim::unresolved::Creation;
-use crate::kube_api::error::{ApiError, ApiErrorKind};
+use crate::kube_api::error::{ApiError, ApiErrorKind, PASSING_REFUSALS};
 use crate::kube_api::objects::{Objects, Path};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -35,6 +35,8 @@ pub struct Intents {
     when: When,
     /// Claim UIDs that have a record. Records that have to go are in the room's book.
     written: Mutex<BTreeSet<String>>,
+    /// Until when the API server wants to be left alone with records.
+    busy_until: Mutex<Option<Instant>>,
 }
 
 /// Why a record was not written.
@@ -52,7 +54,14 @@ const PAUSE: Duration = Duration::from_secs(2);
 impl Intents {
     /// Records in `namespace`, written when `when` says so.
     pub fn new(objects: Objects, namespace: &str, when: When) -> Self {
-        Self { objects, namespace: namespace.to_owned(), node: None, when, written: Mutex::default() }
+        Self {
+            objects,
+            namespace: namespace.to_owned(),
+            node: None,
+            when,
+            written: Mutex::default(),
+            busy_until: Mutex::default(),
+        }
     }
 
     /// The same, of one node's instance only.
@@ -63,6 +72,23 @@ impl Intents {
 
     fn scope<'a>(&'a self, driver: &'a str) -> Scope<'a> {
         Scope { driver, node: self.node.as_deref() }
+    }
+
+    /// How many records are remembered.
+    pub fn entries(&self) -> usize {
+        self.written().len()
+    }
+
+    /// How long the API server still wants to be left alone with records.
+    pub(super) fn wait(&self) -> Duration {
+        let until = *self.busy_until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
+    }
+
+    fn remember_wait(&self, error: &ApiError) {
+        if let Some(until) = error.kind.busy().and_then(|wait| Instant::now().checked_add(wait)) {
+            *self.busy_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+        }
     }
 
     fn path(&self) -> Path {
@@ -103,6 +129,7 @@ impl ClaimRoom {
             return;
         }
         let driver = self.driver.get().name.clone();
+        let mut refusals = 0;
         let selector = format!("{LABEL}={}", self.intents.scope(&driver).mark());
         loop {
             let (path, query) = (self.intents.path(), [("labelSelector", selector.as_str())]);
@@ -113,7 +140,7 @@ impl ClaimRoom {
             };
             match listed {
                 Ok(records) => return self.adopt(&records, &driver),
-                Err(problem) if problem.kind == ApiErrorKind::Forbidden => {
+                Err(problem) if problem.kind == ApiErrorKind::Forbidden && refusals >= PASSING_REFUSALS => {
                     error!(
                         target: "claim", namespace = %self.intents.namespace, error = %problem,
                         "--durable-intent needs the rights get, list, create and delete on configmaps in this namespace; \
@@ -123,7 +150,12 @@ impl ClaimRoom {
                 }
                 Err(problem) => {
                     warn!(target: "claim", error = %problem, "cannot read the records of open creations yet");
-                    sleep(PAUSE).await;
+                    refusals += u32::from(problem.kind == ApiErrorKind::Forbidden);
+                    tokio::select! {
+                        biased;
+                        () = stop.cancelled() => return,
+                        () = sleep(problem.kind.busy().unwrap_or_default().max(PAUSE)) => {}
+                    }
                 }
             }
         }
@@ -145,14 +177,20 @@ impl ClaimRoom {
     }
 
     /// Before the driver is asked for the first time. `Err` = the request cannot be recorded, so it is not sent.
-    pub(super) async fn record_before(&self, attempt: Attempt) -> Result<Attempt, Refusal> {
+    pub(super) async fn record_before(&self, attempt: Attempt) -> Result<Attempt, Hindrance> {
         if self.intents.when != When::Always {
             return Ok(attempt);
         }
         match self.write_record(&attempt).await {
             Ok(None) => Ok(attempt),
             Ok(Some(earlier)) => Ok(earlier),
-            Err(fault) => Err(Refusal::NotRecorded { why: fault.to_string() }),
+            Err(fault) => {
+                let refusal = Refusal::NotRecorded { why: fault.to_string() };
+                Err(match &fault {
+                    WriteFault::Api(error) => Hindrance::by(error, refusal),
+                    WriteFault::Record(_) => refusal.into(),
+                })
+            }
         }
     }
 
@@ -188,12 +226,13 @@ impl ClaimRoom {
             self.book.record_is_due(uid);
         }
         if self.book.is_record_due(uid) {
-            self.remove_record(uid).await;
+            // A failure is told there, and the claim's turn ends with another try.
+            let _ = self.remove_record(uid).await;
         }
     }
 
-    /// Removes a record that is due; whether it is gone.
-    pub(super) async fn remove_record(&self, uid: &str) -> bool {
+    /// Removes a record that is due.
+    pub(super) async fn remove_record(&self, uid: &str) -> Result<(), ApiError> {
         let driver = self.driver.get();
         let name = intent::name(self.intents.scope(&driver.name), uid);
         match self.objects.delete(&self.intents.path().name(&name), None).await {
@@ -201,11 +240,12 @@ impl ClaimRoom {
             Err(error) if error.kind == ApiErrorKind::NotFound => {}
             Err(error) => {
                 warn!(target: "claim", claim_uid = %uid, %error, "cannot remove the record of an ended creation yet");
-                return false;
+                self.intents.remember_wait(&error);
+                return Err(error);
             }
         }
         self.book.record_is_gone(uid);
-        true
+        Ok(())
     }
 
     /// At a stop: whatever is still open is written down, if records are wanted at all.
@@ -221,7 +261,7 @@ impl ClaimRoom {
         }
         for uid in self.book.records_due() {
             if self.book.creation(&uid).is_none() {
-                self.remove_record(&uid).await;
+                let _ = self.remove_record(&uid).await;
             }
         }
     }
@@ -242,9 +282,13 @@ impl ClaimRoom {
             }
             Err(problem) => {
                 let refusal = Refusal::SecretUnreadable { secret: secret.clone(), why: problem.to_string() };
-                let subject = EventSubject::Facts(&attempt.facts);
-                self.report_failure(&Failure { facts: subject, text: refusal.to_string() });
-                Err(Next::Retry)
+                let failure = Failure { facts: EventSubject::Facts(&attempt.facts), text: refusal.to_string() };
+                if problem.kind.busy().is_some() {
+                    self.report_busy(&failure);
+                } else {
+                    self.report_failure(&failure);
+                }
+                Err(later(&problem))
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Saves the volume object of a volume that exists.
 
-use super::{ClaimRoom, EventSubject, Failure, Next, regarding, source_kind};
+use super::{ClaimRoom, EventSubject, Failure, Next, later, regarding, source_kind};
 use crate::claim::existing::{Existing, compare};
 use crate::claim::unresolved::{Creation, Discard, Made};
 use crate::claim::volume;
@@ -98,20 +98,25 @@ impl ClaimRoom {
     }
 
     fn save_later(&self, made: &Made, error: &ApiError) -> Next {
-        self.save_failed(
-            made,
-            format!("volume {} exists but its object cannot be saved yet: {error}", made.attempt.facts.volume_name),
-        );
-        match error.kind {
-            ApiErrorKind::TooManyRequests { retry_after: Some(wait) } => Next::After(wait),
-            _ => Next::Retry,
+        let facts = &made.attempt.facts;
+        let text = format!("volume {} exists but its object cannot be saved yet: {error}", facts.volume_name);
+        if error.kind.busy().is_some() {
+            self.count_failed_save(made);
+            self.report_busy(&Failure { facts: EventSubject::Facts(facts), text });
+        } else {
+            self.save_failed(made, text);
         }
+        later(error)
     }
 
     fn save_failed(&self, made: &Made, text: String) {
+        self.count_failed_save(made);
+        self.report_failure(&Failure { facts: EventSubject::Facts(&made.attempt.facts), text });
+    }
+
+    fn count_failed_save(&self, made: &Made) {
         let facts = &made.attempt.facts;
         let source = self.book.claim(&facts.claim.uid).map_or(String::new(), |claim| source_kind(&claim).to_owned());
         self.metrics.provision_failed(&facts.class_name, &source);
-        self.report_failure(&Failure { facts: EventSubject::Facts(facts), text });
     }
 }

@@ -5,12 +5,12 @@
 //! may protect. A claim's view ends with the first news of another version of it, so that a source that is being deleted,
 //! or another one of the same name, is seen as what it is.
 
-use super::ClaimRoom;
+use super::{ClaimRoom, Hindrance};
 use crate::claim::clone_source::{self, Wanted};
 use crate::claim::refusal::{Refusal, cut};
 use crate::claim::snapshot_source;
 use crate::claim::source::{DataSource, Found, SourceKind};
-use crate::kube_api::error::{ApiError, ApiErrorKind};
+use crate::kube_api::error::{ApiError, ApiErrorKind, PASSING_REFUSALS};
 use crate::kube_api::objects::Path;
 use crate::model::claim::CLONE_FINALIZER;
 use crate::model::meta::MetaExt;
@@ -20,10 +20,11 @@ use crate::model::{Claim, Volume};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
-use tracing::{info, warn};
+use tracing::warn;
 
 /// How long a view of a source may be used without reading it again.
 const FRESH: Duration = Duration::from_secs(30);
@@ -46,6 +47,8 @@ pub struct SourceViews {
     views: Mutex<Views>,
     /// Namespace and name. Follows open work: it ends with the protection.
     protected: Mutex<BTreeSet<(String, String)>>,
+    /// Our finalizer may not be put on snapshots: refused again and again, and not accepted since.
+    snapshots_are_refused: AtomicBool,
 }
 
 impl SourceViews {
@@ -84,6 +87,11 @@ impl SourceViews {
     /// The watch was interrupted: nobody told about changes of claims.
     pub fn claims_unknown(&self) {
         self.with(|views| views.retain(|(kind, ..), _| *kind != SourceKind::Claim));
+    }
+
+    /// How many views are kept.
+    pub fn entries(&self) -> usize {
+        self.with(|views| views.len())
     }
 
     fn keep(&self, source: &DataSource, view: View) {
@@ -135,7 +143,7 @@ impl ClaimRoom {
         claim: &Claim,
         source: &DataSource,
         required_bytes: i64,
-    ) -> Result<ContentSource, Refusal> {
+    ) -> Result<ContentSource, Hindrance> {
         let driver = self.driver.get();
         let wanted = Wanted { claim, source, required_bytes, driver: &driver.name };
         if let Some(view) = self.sources.fresh(source)
@@ -145,7 +153,7 @@ impl ClaimRoom {
         }
         self.sources.forget(source);
         let path = Self::source_path(source);
-        let found: Found<Value> = self.find(&path).await;
+        let found = self.find(source, &path).await?;
         let behind = match &found {
             Found::Object(object) => self.behind(source, object).await?,
             Found::Missing | Found::Unreadable(_) => None,
@@ -181,7 +189,7 @@ impl ClaimRoom {
     }
 
     /// Volume object or snapshot content, if the source names one.
-    async fn behind(&self, source: &DataSource, object: &Value) -> Result<Option<Value>, Refusal> {
+    async fn behind(&self, source: &DataSource, object: &Value) -> Result<Option<Value>, Hindrance> {
         let (path, name) = match source.kind {
             SourceKind::Claim => (Path::core("persistentvolumes"), &object["spec"]["volumeName"]),
             SourceKind::Snapshot => (
@@ -198,7 +206,8 @@ impl ClaimRoom {
     }
 
     /// Puts our finalizer on the source, so that it stays while it is copied. Nothing is written if it is there.
-    pub(super) async fn protect(&self, source: &DataSource) -> Result<(), Refusal> {
+    /// `uid` is the claim's.
+    pub(super) async fn protect(&self, source: &DataSource, uid: &str) -> Result<(), Hindrance> {
         let finalizer = match source.kind {
             SourceKind::Claim => CLONE_FINALIZER,
             SourceKind::Snapshot => SNAPSHOT_FINALIZER,
@@ -223,6 +232,9 @@ impl ClaimRoom {
             match self.objects.replace(&path, &object).await {
                 Ok(written) => {
                     self.sources.protecting(source);
+                    if source.kind == SourceKind::Snapshot {
+                        self.sources.snapshots_are_refused.store(false, Ordering::Relaxed);
+                    }
                     if view.behind.is_some() {
                         self.sources.keep(source, View { object: written, behind: view.behind, read: view.read });
                     }
@@ -232,9 +244,8 @@ impl ClaimRoom {
                 Err(error) if error.kind == ApiErrorKind::Conflict => self.sources.forget(source),
                 // The right to protect snapshots is optional (provisioning.md 10.1), that to protect claims is not.
                 Err(error) if error.kind == ApiErrorKind::Forbidden && source.kind == SourceKind::Snapshot => {
-                    info!(target: "claim", snapshot = %format_args!("{}/{}", source.namespace, source.name), %error, "goes on without protecting the snapshot");
                     self.sources.forget(source);
-                    return Ok(());
+                    return self.goes_on_unprotected(source, uid, &error);
                 }
                 Err(error) => return Err(self.unreadable(source, &error)),
             }
@@ -243,7 +254,22 @@ impl ClaimRoom {
         Err(Refusal::SourceNotProtected {
             source_name: cut(&source.name),
             why: "other writers change it all the time".to_owned(),
-        })
+        }
+        .into())
+    }
+
+    /// The snapshot may not be written. The right may be missing for good, which is told once; or the API server has
+    /// just started, or admission said no this time (weak point W41), so it is tried again a few times first.
+    fn goes_on_unprotected(&self, source: &DataSource, uid: &str, error: &ApiError) -> Result<(), Hindrance> {
+        let known = &self.sources.snapshots_are_refused;
+        if !known.load(Ordering::Relaxed) {
+            if self.queue.failures(&uid.to_owned()) < PASSING_REFUSALS {
+                return Err(self.unreadable(source, error));
+            }
+            known.store(true, Ordering::Relaxed);
+            warn!(target: "claim", snapshot = %format_args!("{}/{}", source.namespace, source.name), %error, "restores go on without protecting their snapshots: grant update on volumesnapshots");
+        }
+        Ok(())
     }
 
     fn source_path(source: &DataSource) -> Path {
@@ -254,16 +280,18 @@ impl ClaimRoom {
         path.namespace(&source.namespace).name(&source.name)
     }
 
-    fn unreadable(&self, source: &DataSource, error: &ApiError) -> Refusal {
+    fn unreadable(&self, source: &DataSource, error: &ApiError) -> Hindrance {
         self.sources.forget(source);
-        Refusal::SourceNotProtected { source_name: cut(&source.name), why: error.to_string() }
+        let refusal = Refusal::SourceNotProtected { source_name: cut(&source.name), why: error.to_string() };
+        Hindrance::by(error, refusal)
     }
 
-    async fn find<T: DeserializeOwned>(&self, path: &Path) -> Found<T> {
+    async fn find(&self, source: &DataSource, path: &Path) -> Result<Found<Value>, Hindrance> {
         match self.objects.get(path).await {
-            Ok(object) => Found::Object(object),
-            Err(error) if error.kind == ApiErrorKind::NotFound => Found::Missing,
-            Err(error) => Found::Unreadable(error.to_string()),
+            Ok(object) => Ok(Found::Object(object)),
+            Err(error) if error.kind == ApiErrorKind::NotFound => Ok(Found::Missing),
+            Err(error) if error.kind.busy().is_some() => Err(self.unreadable(source, &error)),
+            Err(error) => Ok(Found::Unreadable(error.to_string())),
         }
     }
 }

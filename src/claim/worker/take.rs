@@ -3,17 +3,18 @@
 //! The write is optimistic: a conflict means that somebody else wrote, mostly another instance that was faster. The
 //! claim that comes back through the watch then says whose it is.
 
-use super::{ClaimRoom, Next};
+use super::{ClaimRoom, Hindrance, Next};
 use crate::claim::plan::Attempt;
 use crate::claim::refusal::{Refusal, RefusalState};
 use crate::claim::taking;
 use crate::csi::CapacityQuery;
-use crate::kube_api::error::ApiErrorKind;
+use crate::kube_api::error::{ApiError, ApiErrorKind};
 use crate::kube_api::objects::Path;
 use crate::model::claim::SELECTED_NODE;
 use crate::model::meta::MetaExt;
 use crate::model::{CallError, Claim, Class, Turn};
 use serde_json::Value;
+use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{debug, info};
 
@@ -26,6 +27,15 @@ enum CannotTell {
     /// The driver did not say.
     #[error("the driver does not tell its free space: {0}")]
     Driver(#[from] CallError),
+    /// The API server wants to be left alone for this time.
+    #[error("the API server is busy")]
+    Busy(Duration),
+}
+
+impl From<Hindrance> for CannotTell {
+    fn from(hindrance: Hindrance) -> Self {
+        hindrance.busy.map_or(Self::Refused(hindrance.refusal), Self::Busy)
+    }
 }
 
 impl ClaimRoom {
@@ -50,6 +60,7 @@ impl ClaimRoom {
             }
             // An external populator's, for example: taking it would only hide it from others (weak point W28).
             Err(CannotTell::Refused(refusal)) if refusal.state() == RefusalState::Ignored => return Next::Done,
+            Err(CannotTell::Busy(wait)) => return Next::Busy(wait),
             // It is taken all the same: then one instance tells what is wrong, as an event of the attempt.
             Err(why) => {
                 debug!(target: "claim", claim = %claim.metadata.key(), node, %why, "cannot tell whether there is space")
@@ -81,11 +92,13 @@ impl ClaimRoom {
     async fn write_node(&self, uid: &str, claim: &Claim, node: &str) -> Next {
         let meta = &claim.metadata;
         let path = Path::core("persistentvolumeclaims").namespace(meta.namespace()).name(meta.name());
-        let failed = |error| Refusal::NodeNotWritten { node: node.to_owned(), why: format!("{error}") };
+        let failed = |error: ApiError| {
+            Hindrance::by(&error, Refusal::NodeNotWritten { node: node.to_owned(), why: error.to_string() })
+        };
         let mut fresh = match self.objects.get::<Value>(&path).await {
             Ok(fresh) => fresh,
             Err(error) if error.kind == ApiErrorKind::NotFound => return Next::Done,
-            Err(error) => return self.refuse(claim, &failed(error)).await,
+            Err(error) => return self.hindered(claim, failed(error)).await,
         };
         if fresh["metadata"]["uid"].as_str() != Some(uid) {
             return Next::Done;
@@ -103,7 +116,7 @@ impl ClaimRoom {
             }
             Err(error) if error.kind == ApiErrorKind::Conflict => self.try_later(uid),
             Err(error) if error.kind == ApiErrorKind::NotFound => Next::Done,
-            Err(error) => self.refuse(claim, &failed(error)).await,
+            Err(error) => self.hindered(claim, failed(error)).await,
         }
     }
 

@@ -150,6 +150,8 @@ pub struct Letter {
     pub last: Timestamp,
     /// Whether the event object is known to exist, so that a patch is enough.
     pub exists: bool,
+    /// Writes of it that failed before this one.
+    pub tries: u32,
 }
 
 impl Letter {

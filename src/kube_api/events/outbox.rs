@@ -76,6 +76,8 @@ pub enum Outcome {
     Refused,
     /// Nobody knows; worth another try.
     Failed,
+    /// Not taken: the API server asked to be left alone for this long.
+    Busy(Duration),
 }
 
 #[derive(Debug)]
@@ -216,7 +218,8 @@ impl Outbox {
                 self.settle(key, sent.count, now);
                 sent.count
             }
-            Outcome::Failed => self.put_off(key, now),
+            Outcome::Failed => self.put_off(key, Duration::ZERO, now),
+            Outcome::Busy(wait) => self.put_off(key, wait.min(BETWEEN_TRIES * TRIES), now),
         }
     }
 
@@ -231,6 +234,11 @@ impl Outbox {
     /// Number of events not yet delivered, repeats included.
     pub fn waiting(&self) -> u64 {
         self.entries.values().map(|entry| u64::from(entry.count)).sum()
+    }
+
+    /// Number of all entries of any kind: at most [`QUEUE`] and three times what is remembered.
+    pub fn entries(&self) -> usize {
+        self.entries.len() + self.known.len() + self.similar.len() + self.buckets.len()
     }
 
     /// The key an event waits under, and its text: its own, or those of the combined event.
@@ -274,6 +282,7 @@ impl Outbox {
             first,
             last: entry.last,
             exists: known.is_some_and(|known| known.written),
+            tries: entry.tries,
         })
     }
 
@@ -291,8 +300,9 @@ impl Outbox {
         self.order.push_back(key);
     }
 
-    fn put_off(&mut self, key: u64, now: Now) -> u32 {
-        self.hold = now.local + BREATHER;
+    /// Another try later: all wait for at least `wait`.
+    fn put_off(&mut self, key: u64, wait: Duration, now: Now) -> u32 {
+        self.hold = self.hold.max(now.local + wait.max(BREATHER));
         let Some(entry) = self.entries.get_mut(&key) else { return 0 };
         entry.tries += 1;
         if entry.tries >= TRIES {
@@ -300,7 +310,7 @@ impl Outbox {
             self.entries.remove(&key);
             return lost;
         }
-        entry.due = now.local + if self.draining { BETWEEN_LAST_TRIES } else { BETWEEN_TRIES };
+        entry.due = now.local + wait.max(if self.draining { BETWEEN_LAST_TRIES } else { BETWEEN_TRIES });
         self.order.push_back(key);
         0
     }

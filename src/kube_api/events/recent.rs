@@ -19,6 +19,11 @@ impl<V> Recent<V> {
         Self { limit, uses: 0, values: BTreeMap::new(), by_use: BTreeMap::new() }
     }
 
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
     /// The value of `key`.
     pub fn get(&mut self, key: u64) -> Option<&mut V> {
         self.uses += 1;

@@ -210,6 +210,70 @@ async fn refused_event_is_not_tried_again() {
     assert_eq!((world.requests().len(), world.dropped.load(Ordering::Relaxed)), (1, 1));
 }
 
+/// An API server that has just started knows no roles yet.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn event_refused_by_a_starting_server_is_written_later() {
+    let (world, recorder, sink) = set_up(|_, before| if before < 3 { 403 } else { 201 });
+    recorder.normal(&claim("data"), "Provisioning", "text");
+    drained(sink).await;
+    assert_eq!((world.requests().len(), world.dropped.load(Ordering::Relaxed)), (4, 0));
+}
+
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn missing_right_is_found_out_once_and_then_costs_one_try_per_event() {
+    let (world, recorder, sink) = set_up(|_, _| 403);
+    let cancel = CancellationToken::new();
+    let task = tokio::spawn(sink.run(cancel.clone()));
+    let mut tries = Vec::new();
+    for object in ["a", "b", "c"] {
+        recorder.normal(&claim(object), "Provisioning", "text");
+        tokio::time::sleep(Duration::from_mins(5)).await;
+        tries.push(world.requests().len());
+    }
+    cancel.cancel();
+    task.await.unwrap();
+    assert_eq!((tries, world.dropped.load(Ordering::Relaxed)), (vec![5, 6, 7], 3));
+}
+
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn event_of_a_namespace_that_ends_is_not_tried_again() {
+    let (world, recorder, sink) = set_up(|_, _| 403);
+    recorder.normal(&claim("data"), "Provisioning", "namespace shop: because it is being terminated");
+    drained(sink).await;
+    assert_eq!((world.requests().len(), world.dropped.load(Ordering::Relaxed)), (1, 1));
+}
+
+#[test]
+fn busy_server_gets_the_time_it_asks_for() {
+    let mut outbox = Outbox::default();
+    outbox.record(failed("a", "no"), 1, at(0));
+    let Next::Send(letter) = outbox.next(at(0)) else { panic!("nothing to send") };
+    outbox.finished(letter.key, Outcome::Busy(Duration::from_secs(40)), at(0));
+    outbox.record(failed("b", "no"), 1, at(1));
+    assert!(matches!(outbox.next(at(1)), Next::At(time) if time == Duration::from_secs(40)));
+}
+
+/// The events' limit is used up; the limit of the calls that have ended is not.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn events_left_at_the_stop_go_through_the_spare_client_too() {
+    let slow = |arrivals: Arc<AtomicU64>| {
+        client(move |arrived: Arrived| {
+            arrivals.fetch_add(1, Ordering::Relaxed);
+            async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                (201, arrived.body)
+            }
+        })
+    };
+    let (own, spare) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let clock = Clock::simulated(Timestamp::from_second(START).unwrap());
+    let (recorder, sink) = recorder(slow(own.clone()), "driver", clock, Random::seeded(1), Arc::new(()));
+    (0..40).for_each(|number| recorder.normal(&claim(&number.to_string()), "Provisioning", "text"));
+    drained(sink.ending_through(slow(spare.clone()))).await;
+    // The first four were under way before the end began.
+    assert_eq!([own, spare].map(|count| count.load(Ordering::Relaxed)), [22, 18]);
+}
+
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn stop_gives_up_after_fifteen_seconds_and_counts_what_is_left() {
     let (world, recorder, sink) = set_up(|_, _| 503);

@@ -1,45 +1,41 @@
 //! The bookkeeping of a queue: plain data, no waiting, no observers. What the caller passes as `now` never goes back.
 
 use super::InWork;
+use super::lanes::{Lane, Lanes};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tokio::time::Instant;
 
 /// Keys that are due, at work, waiting for an appointment or remembered for their failures.
 pub(super) struct State<K> {
     keys: BTreeMap<K, Key>,
-    /// Due keys in order; the number only grows.
-    due: BTreeMap<u64, K>,
+    /// Due keys.
+    due: Lanes<K>,
     /// Appointments in order; the number keeps equal ones apart.
     appointments: BTreeMap<(Instant, u64), K>,
     counter: u64,
     closed: bool,
     has_timekeeper: bool,
+    /// Which keys stand in line together.
+    lane_of: LaneOf<K>,
 }
+
+/// Names the lane of a key.
+pub(super) type LaneOf<K> = Box<dyn Fn(&K) -> Lane + Send + Sync>;
 
 /// What is known of one key. All empty: the key is not kept.
 #[derive(Default)]
 struct Key {
-    /// Place among the due keys, and since when.
-    due: Option<(u64, Instant)>,
-    /// A worker has it since then.
-    in_work: Option<Instant>,
+    /// Place among the due keys of its lane, and since when.
+    due: Option<(Lane, u64, Instant)>,
+    /// A worker has it since then; the lane it was taken from.
+    in_work: Option<(Lane, Instant)>,
     /// Added while in work, since then.
     again: Option<Instant>,
     appointment: Option<(Instant, u64)>,
     failures: u32,
-}
-
-impl<K> Default for State<K> {
-    fn default() -> Self {
-        Self {
-            keys: BTreeMap::new(),
-            due: BTreeMap::new(),
-            appointments: BTreeMap::new(),
-            counter: 0,
-            closed: false,
-            has_timekeeper: false,
-        }
-    }
+    /// Not due before, whatever is added: a busy server asked for this time.
+    not_before: Option<Instant>,
 }
 
 impl Key {
@@ -49,16 +45,39 @@ impl Key {
             && self.again.is_none()
             && self.appointment.is_none()
             && self.failures == 0
+            && self.not_before.is_none()
+    }
+
+    /// Until when it rests; a time that is over is forgotten.
+    fn rests(&mut self, now: Instant) -> Option<Instant> {
+        self.not_before = self.not_before.filter(|until| *until > now);
+        self.not_before
     }
 }
 
 impl<K> State<K> {
+    pub(super) fn new(lane_of: LaneOf<K>) -> Self {
+        Self {
+            keys: BTreeMap::new(),
+            due: Lanes::default(),
+            appointments: BTreeMap::new(),
+            counter: 0,
+            closed: false,
+            has_timekeeper: false,
+            lane_of,
+        }
+    }
+
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
 
+    pub(super) fn lane_of(&self, key: &K) -> Lane {
+        (self.lane_of)(key)
+    }
+
     pub(super) fn depth(&self) -> usize {
-        self.due.len()
+        self.due.due()
     }
 
     /// Whether the caller is the timekeeper from now on.
@@ -76,8 +95,8 @@ impl<K> State<K> {
 
     pub(super) fn in_work(&self, now: Instant) -> InWork {
         let mut in_work = InWork::default();
-        for since in self.keys.values().filter_map(|key| key.in_work) {
-            let worked = now.saturating_duration_since(since);
+        for (_, since) in self.keys.values().filter_map(|key| key.in_work.as_ref()) {
+            let worked = now.saturating_duration_since(*since);
             in_work.unfinished += worked;
             in_work.longest = in_work.longest.max(worked);
         }
@@ -93,6 +112,12 @@ impl<K: Ord + Clone> State<K> {
 
     fn make_due(&mut self, key: K, now: Instant) -> bool {
         let entry = self.keys.entry(key.clone()).or_default();
+        if entry.in_work.is_none()
+            && let Some(until) = entry.rests(now)
+        {
+            self.schedule(key, until);
+            return false;
+        }
         if let Some(appointment) = entry.appointment.take() {
             self.appointments.remove(&appointment);
         }
@@ -103,18 +128,20 @@ impl<K: Ord + Clone> State<K> {
             entry.again = Some(now);
         } else {
             self.counter += 1;
-            entry.due = Some((self.counter, now));
-            self.due.insert(self.counter, key);
+            let lane = (self.lane_of)(&key);
+            entry.due = Some((Arc::clone(&lane), self.counter, now));
+            self.due.push(&lane, self.counter, key);
         }
         true
     }
 
-    /// Makes an appointment unless the key comes out earlier anyway. True if it is now the first of all.
-    pub(super) fn schedule(&mut self, key: K, at: Instant) -> bool {
+    /// Makes an appointment unless the key comes out earlier anyway.
+    pub(super) fn schedule(&mut self, key: K, at: Instant) {
         let entry = self.keys.entry(key.clone()).or_default();
+        let at = entry.not_before.map_or(at, |until| until.max(at));
         let earlier = entry.appointment.is_some_and(|(planned, _)| planned <= at);
         if entry.due.is_some() || entry.again.is_some() || earlier {
-            return false;
+            return;
         }
         if let Some(appointment) = entry.appointment.take() {
             self.appointments.remove(&appointment);
@@ -122,7 +149,13 @@ impl<K: Ord + Clone> State<K> {
         self.counter += 1;
         entry.appointment = Some((at, self.counter));
         self.appointments.insert((at, self.counter), key);
-        self.next_appointment() == Some(at)
+    }
+
+    /// Whatever is added, the key is not due before this time.
+    pub(super) fn rest_until(&mut self, key: K, until: Instant) {
+        if !self.closed {
+            self.keys.entry(key).or_default().not_before = Some(until);
+        }
     }
 
     /// Makes due the key with the first appointment, which was at `at`; false if it was due already.
@@ -153,6 +186,7 @@ impl<K: Ord + Clone> State<K> {
     pub(super) fn forget(&mut self, key: &K) {
         if let Some(entry) = self.keys.get_mut(key) {
             entry.failures = 0;
+            entry.not_before = None;
         }
         self.tidy(key);
     }
@@ -165,28 +199,34 @@ impl<K: Ord + Clone> State<K> {
         if let Some(appointment) = was.appointment {
             self.appointments.remove(&appointment);
         }
-        let was_due = was.due.and_then(|(place, _)| self.due.remove(&place)).is_some();
+        let was_due = was.due.is_some_and(|(lane, place, _)| self.due.remove(&lane, place));
         self.tidy(key);
         was_due
     }
 
-    /// Hands out the first due key, with the time since when it was due.
-    pub(super) fn take(&mut self, now: Instant) -> Option<(K, Instant)> {
-        let (_, key) = self.due.pop_first()?;
+    /// Hands out the due key whose turn it is, with the time since when it was due. `slots`: see [`Lanes::take`].
+    pub(super) fn take(&mut self, slots: usize, now: Instant) -> Option<(K, Instant)> {
+        let (lane, key) = self.due.take(slots)?;
         let entry = self.keys.entry(key.clone()).or_default();
-        let since = entry.due.take().map_or(now, |(_, since)| since);
-        entry.in_work = Some(now);
+        let since = entry.due.take().map_or(now, |(_, _, since)| since);
+        entry.in_work = Some((lane, now));
         Some((key, since))
     }
 
     /// Takes a key back; returns since when it was in work, `None` if it was not.
-    pub(super) fn done(&mut self, key: &K) -> Option<Instant> {
+    pub(super) fn done(&mut self, key: &K, now: Instant) -> Option<Instant> {
         let entry = self.keys.get_mut(key)?;
-        let since = entry.in_work.take()?;
+        let (worked_in, since) = entry.in_work.take()?;
+        self.due.done(&worked_in);
         if let Some(added) = entry.again.take() {
+            if let Some(until) = entry.rests(now) {
+                self.schedule(key.clone(), until);
+                return Some(since);
+            }
             self.counter += 1;
-            entry.due = Some((self.counter, added));
-            self.due.insert(self.counter, key.clone());
+            let lane = (self.lane_of)(key);
+            entry.due = Some((Arc::clone(&lane), self.counter, added));
+            self.due.push(&lane, self.counter, key.clone());
         }
         self.tidy(key);
         Some(since)
@@ -197,6 +237,7 @@ impl<K: Ord + Clone> State<K> {
         self.appointments.clear();
         for entry in self.keys.values_mut() {
             entry.appointment = None;
+            entry.not_before = None;
         }
         self.keys.retain(|_, entry| !entry.is_empty());
     }
@@ -207,9 +248,8 @@ impl<K: Ord + Clone> State<K> {
         }
     }
 
-    /// How many keys are known in any way.
-    #[cfg(test)]
+    /// How many keys are known in any way, and lanes.
     pub(super) fn known(&self) -> usize {
-        self.keys.len()
+        self.keys.len() + self.due.known()
     }
 }

@@ -1,6 +1,8 @@
 //! One property per promise, each over random histories, and the whole against a naive model.
 
+mod lanes;
 mod model;
+mod polite;
 
 use super::*;
 use futures::FutureExt;
