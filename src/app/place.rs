@@ -48,6 +48,6 @@ async fn capacity_marks(config: &Config, world: &World) -> Result<(), OwnerFault
             format!("{} {} ({})", found.kind, found.name, found.uid)
         }
     };
-    info!(target: "app", owner, managed_by, namespace = %capacity.namespace, "capacity objects belong to");
+    info!(target: "app", owner, managed_by, namespace = %capacity.namespace, "how capacity objects would be marked");
     Ok(())
 }

@@ -26,6 +26,8 @@ pub struct Book(Mutex<Inner>);
 struct Inner {
     claims: BTreeMap<String, Arc<Claim>>,
     creations: BTreeMap<String, Creation>,
+    /// Claims that were deleted while their creation was open.
+    deleted: BTreeSet<String>,
     /// Claim UID to volume name, from the saved volume object until the claim leaves the book: events that arrive
     /// between save and bind must not start a second creation (weak point W8).
     saved: BTreeMap<String, String>,
@@ -57,6 +59,7 @@ impl Book {
         Self(Mutex::new(Inner {
             claims: BTreeMap::new(),
             creations: BTreeMap::new(),
+            deleted: BTreeSet::new(),
             saved: BTreeMap::new(),
             holds: HoldBack::new(hold_time),
             names: BTreeMap::new(),
@@ -84,7 +87,16 @@ impl Book {
 
     /// The claim is gone from the API.
     pub fn gone(&self, uid: &str) -> Noticed {
-        self.lock().leave(uid)
+        let mut inner = self.lock();
+        if inner.creations.contains_key(uid) {
+            inner.deleted.insert(uid.to_owned());
+        }
+        inner.leave(uid)
+    }
+
+    /// Whether the claim was deleted while its creation was open. One that left the book because it is bound was not.
+    pub fn is_deleted(&self, uid: &str) -> bool {
+        self.lock().deleted.contains(uid)
     }
 
     /// UIDs of all held claims, for the sweep at the end of a list.
@@ -178,6 +190,7 @@ impl Book {
     /// Nothing exists any more, or the volume belongs to somebody else.
     pub fn clear(&self, uid: &str) {
         let mut inner = self.lock();
+        inner.deleted.remove(uid);
         if let Some(creation) = inner.creations.remove(uid) {
             inner.free(uid, creation.volume_name());
         }
@@ -186,6 +199,7 @@ impl Book {
     /// The volume object is confirmed.
     pub fn saved(&self, uid: &str, volume_name: &str) {
         let mut inner = self.lock();
+        inner.deleted.remove(uid);
         inner.creations.remove(uid);
         if inner.claims.contains_key(uid) {
             inner.saved.insert(uid.to_owned(), volume_name.to_owned());

@@ -115,8 +115,10 @@ pub const DEVIATIONS: &[Deviation] = &[
     },
     Deviation {
         row: "library-controller-042",
-        expected: r#"{"calls": {"provision_step": 1}, "claims_in_progress_after": [], "metrics": [{"name": "controller_persistentvolumeclaim_provision_total", "labels": {"class": "class-1", "source": ""}, "value": 1}],
-            "volumes_after": [{"metadata": {"name": "pvc-uid-1-1"}, "spec": {"claimRef": {"uid": "uid-1-1"}}}]}"#,
+        expected: r#"{"calls": {"provision_step": 1}, "claims_in_progress_after": [],
+            "metrics": [{"name": "controller_persistentvolumeclaim_provision_total", "labels": {"class": "class-1", "source": ""}, "value": 1}],
+            "volumes_after": [{"metadata": {"name": "pvc-uid-1-1"}, "spec": {"claimRef": {"uid": "uid-1-1"}}}],
+            "events": [{"object": "claim-1", "type": "Normal", "reason": "ProvisioningSucceeded"}]}"#,
         because: "W3: the open request is repeated until it is answered; its object is saved and goes the way of a released volume",
     },
     Deviation {
@@ -126,7 +128,8 @@ pub const DEVIATIONS: &[Deviation] = &[
     },
     Deviation {
         row: "library-controller-044",
-        expected: r#"{"calls": {"provision_step": 1}, "claims_in_progress_after": [], "metrics": [{"name": "controller_persistentvolumeclaim_provision_total", "labels": {"class": "class-1", "source": ""}, "value": 1}],
+        expected: r#"{"calls": {"provision_step": 1}, "claims_in_progress_after": [],
+            "metrics": [{"name": "controller_persistentvolumeclaim_provision_total", "labels": {"class": "class-1", "source": ""}, "value": 1}],
             "volumes_after": [{"metadata": {"name": "pvc-uid-1-1"}, "spec": {"claimRef": {"uid": "uid-1-1"}}}], "events": [{"object": "claim-1", "type": "Normal", "reason": "ProvisioningSucceeded"}]}"#,
         because: "W3: as library-controller-042; the claim binds the volume, wherever its next pod is put",
     },

@@ -81,12 +81,12 @@ impl ClaimRoom {
 
     async fn saved(&self, uid: &str, made: &Made, began: Instant) -> Next {
         let facts = &made.attempt.facts;
-        let claim = self.book.claim(uid);
+        let (claim, deleted) = (self.book.claim(uid), self.book.is_deleted(uid));
         self.book.saved(uid, &facts.volume_name);
         let source = claim.as_ref().map_or("", |claim| source_kind(claim));
         self.metrics.provision_ok(&facts.class_name, source, began.elapsed().as_secs_f64());
-        // A claim that is gone, or has another volume, is not told (provisioning.md 3.8).
-        if claim.is_some() {
+        // Nobody is left to be told when the claim is gone (provisioning.md 3.8).
+        if !deleted {
             self.recorder.normal(
                 &regarding(&EventSubject::Facts(facts)),
                 reasons::PROVISIONING_SUCCEEDED,

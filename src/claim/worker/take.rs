@@ -103,12 +103,13 @@ impl ClaimRoom {
         if fresh["metadata"]["uid"].as_str() != Some(uid) {
             return Next::Done;
         }
-        let annotations = &mut fresh["metadata"]["annotations"];
-        if annotations[SELECTED_NODE].as_str().is_some_and(|selected| !selected.is_empty()) {
+        // Without any annotation it is nobody's claim any more.
+        let Some(annotations) = fresh["metadata"]["annotations"].as_object_mut() else { return Next::Done };
+        if annotations.get(SELECTED_NODE).and_then(Value::as_str).is_some_and(|selected| !selected.is_empty()) {
             // The watch will tell the same in a moment.
             return Next::Done;
         }
-        annotations[SELECTED_NODE] = Value::from(node);
+        annotations.insert(SELECTED_NODE.to_owned(), Value::from(node));
         match self.objects.replace(&path, &fresh).await {
             Ok(_) => {
                 info!(target: "claim", claim = %meta.key(), node, "took the claim for this node");
