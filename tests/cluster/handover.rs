@@ -52,6 +52,7 @@ fn goes_on_inside_creations(world: &World, driver: &Driver, mut first: Sidecar, 
         assert_eq!(calls[0].request["parameters"]["csi.storage.k8s.io/pvc/name"], name);
     }
     world.settles_with(driver, 3);
+    driver.rests();
     // And back down again by the second, with the secrets that the first one knew.
     for name in ["file", "many", "block"] {
         world.api.delete(&world.claim(name));
