@@ -18,7 +18,7 @@ enum Endings {
 }
 
 fn seeds() -> u64 {
-    std::env::var("LEAK_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(200)
+    std::env::var("LEAK_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(20)
 }
 
 fn play(seed: u64, intent: Intent, endings: Endings) -> (Vec<Finding>, String) {
