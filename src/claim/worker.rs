@@ -29,7 +29,7 @@ use crate::csi::Calls;
 use crate::kube_api::error::ApiError;
 use crate::kube_api::events::{Recorder, Regarding};
 use crate::kube_api::objects::Objects;
-use crate::kube_api::pool;
+use crate::kube_api::pool::{self, Next};
 use crate::kube_api::queue::Queue;
 use crate::kube_api::secrets::SecretReader;
 use crate::model::driver::DriverCell;
@@ -99,19 +99,6 @@ pub struct ClaimRoom {
     pub intents: intent::Intents,
 }
 
-/// What happens to the key after a turn.
-#[derive(Debug, PartialEq, Eq)]
-enum Next {
-    /// Nothing is due until something changes.
-    Done,
-    /// Try again with backoff.
-    Retry,
-    /// Look again then; the failure count stays.
-    After(Duration),
-    /// Try again with backoff, but not before this time is over: the API server asked for it.
-    Busy(Duration),
-}
-
 /// Why a request is not complete.
 struct Hindrance {
     refusal: Refusal,
@@ -130,11 +117,6 @@ impl Hindrance {
     fn by(error: &ApiError, refusal: Refusal) -> Self {
         Self { refusal, busy: error.kind.busy() }
     }
-}
-
-/// When to repeat what failed because of the API server.
-fn later(error: &ApiError) -> Next {
-    error.kind.busy().map_or(Next::Retry, Next::Busy)
 }
 
 /// A busy API server is told to the claim's owner from so many failures in a row on: half a minute at the default.
@@ -164,23 +146,14 @@ impl ClaimRoom {
         .await;
     }
 
-    async fn handle(&self, uid: String) {
+    async fn handle(&self, uid: String) -> Next {
         let next = match self.turn(&uid).await {
             // An ended creation is done with when its record is gone too.
             Next::Done if self.book.is_record_due(&uid) => Next::Busy(self.intents.wait()),
             next => next,
         };
         self.metrics.set_open_creations(self.book.open_creations());
-        match next {
-            Next::Done => self.queue.forget(&uid),
-            Next::Retry => {
-                self.queue.retry(uid);
-            }
-            Next::Busy(wait) => {
-                self.queue.retry_not_before(uid, wait);
-            }
-            Next::After(wait) => self.queue.add_after(uid, wait),
-        }
+        next
     }
 
     async fn turn(&self, uid: &str) -> Next {
@@ -193,7 +166,7 @@ impl ClaimRoom {
             },
             None if self.book.is_record_due(uid) => match self.remove_record(uid).await {
                 Ok(()) => self.start(uid).await,
-                Err(error) => later(&error),
+                Err(error) => Next::after_failure(&error),
             },
             None => self.start(uid).await,
         }

@@ -21,12 +21,11 @@ mod tests;
 
 pub use note::{Regarding, Severity};
 
-use super::error::PASSING_REFUSALS;
-use super::exchange::{Call, Failure, JSON, STRATEGIC_MERGE, exchange};
+use super::error::{ApiError, ApiErrorKind, PASSING_REFUSALS};
+use super::objects::{Objects, Patch, Path};
 use crate::clock::Clock;
 use crate::random::Random;
 use futures::stream::{FuturesUnordered, StreamExt};
-use http::Method;
 use kube::Client;
 use note::{Letter, Note};
 use outbox::{Next, Now, Outbox, Outcome, Recorded};
@@ -241,57 +240,65 @@ impl EventSink {
 
     /// Writes through the spare client, if there is one; says so at the end.
     async fn write(&self, letter: Box<Letter>, spare: Option<&Client>) -> (u64, Outcome, bool) {
-        let client = spare.unwrap_or(&self.client);
-        let events = format!("/api/v1/namespaces/{}/events", letter.note.regarding.event_namespace());
+        let objects = Objects::new(spare.unwrap_or(&self.client).clone()).within(DEADLINE);
+        let events = Path::core("events").namespace(letter.note.regarding.event_namespace());
         if letter.exists {
-            let patch = Call {
-                method: Method::PATCH,
-                path: format!("{events}/{}", letter.name),
-                body: Some((STRATEGIC_MERGE, letter.patch_body())),
-            };
-            let answer = exchange(client, patch, DEADLINE).await;
-            // 404: the event has expired since, which is usual after an hour.
-            if !matches!(&answer, Err(failure) if failure.code() == Some(404)) {
+            let answer = objects.patch(&events.clone().name(&letter.name), Patch::Strategic, &letter.patch_body()).await;
+            // It has expired since, which is usual after an hour.
+            if !matches!(&answer, Err(failure) if failure.kind == ApiErrorKind::NotFound) {
                 return (letter.key, self.outcome(&letter, answer), spare.is_some());
             }
         }
-        let create = Call { method: Method::POST, path: events, body: Some((JSON, letter.create_body())) };
-        let answer = exchange(client, create, DEADLINE).await;
+        let answer = objects.create(&events, &letter.create_body()).await;
         (letter.key, self.outcome(&letter, answer), spare.is_some())
     }
 
     /// What an answer means for the event. Refusals are final as in client-go, except those that say "later".
-    fn outcome(&self, letter: &Letter, answer: Result<Value, Failure>) -> Outcome {
-        let failure = match answer {
-            // The write itself went through when only the answer's text was broken.
-            Ok(_) | Err(Failure::Unreadable(_)) => {
-                self.told_missing_right.store(false, Ordering::Relaxed);
-                return Outcome::Delivered;
-            }
-            Err(failure) => failure,
-        };
+    fn outcome(&self, letter: &Letter, answer: Result<Value, ApiError>) -> Outcome {
+        let Err(failure) = answer else { return self.delivered() };
         let object = display_name(&letter.note.regarding);
         let reason = letter.note.reason;
-        match failure.code() {
+        match failure.kind {
+            // The write itself went through when only the answer's text was broken.
+            ApiErrorKind::Unreadable => self.delivered(),
             // Ours: the answer to an earlier try was lost.
-            Some(409) => Outcome::Delivered,
-            Some(429 | 500..) | None => {
+            ApiErrorKind::AlreadyExists | ApiErrorKind::Conflict => Outcome::Delivered,
+            ApiErrorKind::TooManyRequests { .. }
+            | ApiErrorKind::Server(_)
+            | ApiErrorKind::Deadline
+            | ApiErrorKind::Transport => {
                 tracing::debug!(%object, reason, "An event is written again later: {failure}");
-                failure.retry_after().map_or(Outcome::Failed, Outcome::Busy)
+                failure.kind.busy().map_or(Outcome::Failed, Outcome::Busy)
             }
-            Some(403) if failure.is_end_of_namespace() => {
+            // A namespace that is going away takes nothing new.
+            ApiErrorKind::Forbidden if failure.message.contains("is being terminated") => {
                 tracing::debug!(%object, reason, "An event is lost with its namespace");
                 Outcome::Refused
             }
-            Some(403) if letter.tries < PASSING_REFUSALS && !self.told_missing_right.load(Ordering::Relaxed) => {
+            ApiErrorKind::Forbidden if self.may_pass(letter) => {
                 tracing::debug!(%object, reason, "An event is written again later: {failure}");
                 Outcome::Failed
             }
-            Some(403) if self.told_missing_right.swap(true, Ordering::Relaxed) => Outcome::Refused,
-            Some(_) => {
+            ApiErrorKind::Forbidden if self.told_missing_right.swap(true, Ordering::Relaxed) => Outcome::Refused,
+            ApiErrorKind::Forbidden
+            | ApiErrorKind::NotFound
+            | ApiErrorKind::Gone
+            | ApiErrorKind::Invalid
+            | ApiErrorKind::Unauthorized
+            | ApiErrorKind::BadRequest
+            | ApiErrorKind::Other(_) => {
                 tracing::warn!(%object, reason, "The API server does not take an event: {failure}");
                 Outcome::Refused
             }
         }
+    }
+
+    fn delivered(&self) -> Outcome {
+        self.told_missing_right.store(false, Ordering::Relaxed);
+        Outcome::Delivered
+    }
+
+    fn may_pass(&self, letter: &Letter) -> bool {
+        letter.tries < PASSING_REFUSALS && !self.told_missing_right.load(Ordering::Relaxed)
     }
 }

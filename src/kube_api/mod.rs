@@ -9,7 +9,6 @@
 pub mod client;
 pub mod error;
 pub mod events;
-pub mod exchange;
 #[cfg(test)]
 mod fake_api;
 pub mod lease;

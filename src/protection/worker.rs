@@ -7,10 +7,10 @@ use super::book::Book;
 use super::clone::{self, Release};
 use super::index::Kind;
 use super::{SourceKey, snapshot, sweep};
-use crate::kube_api::error::{ApiError, ApiErrorKind, PASSING_REFUSALS};
+use crate::kube_api::error::{ApiError, ApiErrorKind};
 use crate::kube_api::events::{Recorder, Regarding};
 use crate::kube_api::objects::{Objects, Path};
-use crate::kube_api::pool;
+use crate::kube_api::pool::{self, Next};
 use crate::kube_api::queue::Queue;
 use crate::model::claim::CLONE_FINALIZER;
 use crate::model::driver::DriverCell;
@@ -60,17 +60,6 @@ pub struct ProtectionRoom {
     pub sweep_interval: Option<Duration>,
 }
 
-/// What happens to the key after a turn.
-enum Next {
-    Done,
-    Retry,
-    After(Duration),
-    /// Try again with backoff, but not before this time is over: the API server asked for it.
-    Busy(Duration),
-    /// The right to write is missing, or not known to the API server yet.
-    Refused,
-}
-
 impl ProtectionRoom {
     /// Works until `stop`: releases source claims and snapshots as they become free, and sweeps what was left behind.
     pub async fn run(self: Arc<Self>, threads: usize, stop: CancellationToken) {
@@ -78,17 +67,11 @@ impl ProtectionRoom {
         tokio::join!(
             pool::run(&self.claims, threads, &stop, move |key: SourceKey| {
                 let room = Arc::clone(&claims);
-                async move {
-                    let next = room.release_claim(&key).await;
-                    settle(&room.claims, key, &next);
-                }
+                async move { room.release_claim(&key).await }
             }),
             pool::run(&self.snapshots, 1, &stop, move |key: SourceKey| {
                 let room = Arc::clone(&snapshots);
-                async move {
-                    let next = room.release_snapshot(&key).await;
-                    settle(&room.snapshots, key, &next);
-                }
+                async move { room.release_snapshot(&key).await }
             }),
             self.sweep(&stop),
         );
@@ -321,26 +304,8 @@ fn after(result: &Result<(), ApiError>) -> Next {
     match result {
         Ok(()) => Next::Done,
         Err(error) => match error.kind {
-            ApiErrorKind::Forbidden => Next::Refused,
-            _ => error.kind.busy().map_or(Next::Retry, Next::Busy),
+            ApiErrorKind::Forbidden => Next::Refused(HOPELESS_AFTER),
+            _ => Next::after_failure(error),
         },
-    }
-}
-
-fn settle(queue: &Queue<SourceKey>, key: SourceKey, next: &Next) {
-    match *next {
-        Next::Done => queue.forget(&key),
-        Next::Retry => {
-            queue.retry(key);
-        }
-        Next::After(wait) => queue.add_after(key, wait),
-        Next::Busy(wait) => {
-            queue.retry_not_before(key, wait);
-        }
-        Next::Refused if queue.failures(&key) < PASSING_REFUSALS => {
-            queue.retry(key);
-        }
-        // Without the right to write nothing ever changes by trying again soon.
-        Next::Refused => queue.add_after(key, HOPELESS_AFTER),
     }
 }

@@ -11,7 +11,7 @@ use crate::csi::Calls;
 use crate::kube_api::error::{ApiError, ApiErrorKind, PASSING_REFUSALS};
 use crate::kube_api::events::{Recorder, Regarding};
 use crate::kube_api::objects::{Objects, Patch, Path};
-use crate::kube_api::pool;
+use crate::kube_api::pool::{self, Next};
 use crate::kube_api::queue::Queue;
 use crate::kube_api::secrets::SecretReader;
 use crate::model::driver::DriverCell;
@@ -63,14 +63,6 @@ pub struct VolumeRoom {
     pub surroundings: Arc<dyn Surroundings>,
 }
 
-/// What happens to the key after a turn.
-enum Next {
-    Done,
-    Retry,
-    /// Try again with backoff, but not before this time is over: the API server asked for it.
-    Busy(Duration),
-}
-
 /// Why a deletion did not get to its end.
 enum Stop {
     /// Nothing is due any more.
@@ -95,17 +87,7 @@ impl VolumeRoom {
         let room = Arc::clone(&self);
         pool::run(&self.queue, threads, &stop, move |name: String| {
             let room = Arc::clone(&room);
-            async move {
-                match room.turn(&name).await {
-                    Next::Done => room.queue.forget(&name),
-                    Next::Retry => {
-                        room.queue.retry(name);
-                    }
-                    Next::Busy(wait) => {
-                        room.queue.retry_not_before(name, wait);
-                    }
-                }
-            }
+            async move { room.turn(&name).await }
         })
         .await;
     }

@@ -1,6 +1,6 @@
 //! Keeps the durable records of open creations (`--durable-intent`): written, taken over and removed here.
 
-use super::{ClaimRoom, EventSubject, Failure, Hindrance, Next, later};
+use super::{ClaimRoom, EventSubject, Failure, Hindrance, Next};
 use crate::claim::intent::{self, LABEL, RecordFault, Scope};
 use crate::claim::plan::{Attempt, VolumeFacts};
 use crate::claim::refusal::Refusal;
@@ -288,7 +288,7 @@ impl ClaimRoom {
                 } else {
                     self.report_failure(&failure);
                 }
-                Err(later(&problem))
+                Err(Next::after_failure(&problem))
             }
         }
     }

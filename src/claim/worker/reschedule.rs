@@ -1,6 +1,6 @@
 //! Gives a claim back to the scheduler: takes the selected-node annotation off.
 
-use super::{ClaimRoom, Next, later};
+use super::{ClaimRoom, Next};
 use crate::kube_api::error::ApiErrorKind;
 use crate::kube_api::objects::Path;
 use crate::model::Claim;
@@ -27,7 +27,7 @@ impl ClaimRoom {
             let mut fresh = match self.objects.get::<Value>(&path).await {
                 Ok(fresh) => fresh,
                 Err(error) if error.kind == ApiErrorKind::NotFound => return Next::Done,
-                Err(error) => return later(&error),
+                Err(error) => return Next::after_failure(&error),
             };
             if fresh["metadata"]["uid"].as_str() != Some(meta.uid()) {
                 return Next::Done;
@@ -43,7 +43,7 @@ impl ClaimRoom {
                     return Next::Done;
                 }
                 Err(error) if error.kind == ApiErrorKind::Conflict => sleep(PAUSE * 5u32.pow(attempt)).await,
-                Err(error) => return later(&error),
+                Err(error) => return Next::after_failure(&error),
             }
         }
         Next::Retry

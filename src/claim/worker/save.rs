@@ -1,6 +1,6 @@
 //! Saves the volume object of a volume that exists.
 
-use super::{ClaimRoom, EventSubject, Failure, Next, later, regarding, source_kind};
+use super::{ClaimRoom, EventSubject, Failure, Next, regarding, source_kind};
 use crate::claim::existing::{Existing, compare};
 use crate::claim::unresolved::{Creation, Discard, Made};
 use crate::claim::volume;
@@ -106,7 +106,7 @@ impl ClaimRoom {
         } else {
             self.save_failed(made, text);
         }
-        later(error)
+        Next::after_failure(error)
     }
 
     fn save_failed(&self, made: &Made, text: String) {

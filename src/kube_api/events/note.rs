@@ -3,7 +3,6 @@
 //! Promises: the fields of the Go sidecar's events and no others; a name that the API accepts for every object
 //! name; seconds as the precision of both stamps.
 
-use crate::kube_api::exchange::clipped;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -198,4 +197,35 @@ fn hash_of(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
+}
+
+/// `text`, at most `limit` bytes long: what is cut off ends on a character and is marked with `...`.
+fn clipped(text: &str, limit: usize) -> String {
+    const MARK: &str = "...";
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let mut end = limit.saturating_sub(MARK.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut short = String::with_capacity(end + MARK.len());
+    short.push_str(text.get(..end).unwrap_or_default());
+    short.push_str(MARK);
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clipped;
+
+    #[test]
+    fn text_within_the_limit_stays() {
+        assert_eq!(clipped("abc", 3), "abc");
+    }
+
+    #[test]
+    fn text_is_cut_between_characters() {
+        assert_eq!(clipped("aaéééé", 7), "aaé...");
+    }
 }
