@@ -8,6 +8,7 @@ use crate::claim::taking;
 use crate::claim::worker::ClaimRoom;
 use crate::kube_api::queue::Queue;
 use crate::migration;
+use crate::migration::deletion::deletable;
 use crate::model::driver::DriverCell;
 use crate::model::grant::Grant;
 use crate::model::meta::MetaExt;
@@ -66,7 +67,7 @@ impl claim::worker::Surroundings for ForClaims {
     }
 
     fn translate_class(&self, class: &Class, driver: &Driver) -> Result<Option<Class>, Refusal> {
-        if driver.in_tree_name.as_deref() != Some(&class.provisioner) {
+        if !migration::is_translated(class, driver) {
             return Ok(None);
         }
         migration::translate_class(class).map(Some).map_err(|error| Refusal::ClassNotTranslatable {
@@ -118,15 +119,15 @@ pub struct ForVolumes {
 impl volume::worker::Surroundings for ForVolumes {
     fn class(&self, name: &str) -> Option<Arc<Class>> {
         let class = self.classes.get(name)?;
-        if self.driver.get().in_tree_name.as_deref() != Some(&class.provisioner) {
+        if !migration::is_translated(&class, &self.driver.get()) {
             return Some(class);
         }
         migration::translate_class(&class).ok().map(Arc::new)
     }
 
     fn to_csi(&self, volume: &Value) -> Result<Volume, String> {
-        let translated = migration::volume_to_csi(volume).map_err(|error| error.to_string())?;
-        serde_json::from_value(translated).map_err(|error| error.to_string())
+        let translated = deletable(volume, &self.driver.get()).map_err(|error| error.to_string())?;
+        serde_json::from_value(translated.volume).map_err(|error| error.to_string())
     }
 
     fn own_node(&self) -> Option<OwnNode<'_>> {

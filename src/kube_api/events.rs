@@ -243,7 +243,8 @@ impl EventSink {
         let objects = Objects::new(spare.unwrap_or(&self.client).clone()).within(DEADLINE);
         let events = Path::core("events").namespace(letter.note.regarding.event_namespace());
         if letter.exists {
-            let answer = objects.patch(&events.clone().name(&letter.name), Patch::Strategic, &letter.patch_body()).await;
+            let answer =
+                objects.patch(&events.clone().name(&letter.name), Patch::Strategic, &letter.patch_body()).await;
             // It has expired since, which is usual after an hour.
             if !matches!(&answer, Err(failure) if failure.kind == ApiErrorKind::NotFound) {
                 return (letter.key, self.outcome(&letter, answer), spare.is_some());

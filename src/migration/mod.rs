@@ -5,7 +5,7 @@
 //! - any JSON value is answered with a translation or a [`TranslateError`], never with a panic;
 //! - fields of a volume object that no rule names survive.
 //!
-//! Not here: when a translation is due during provisioning (the claim's worker asks [`ownership`]), and reading or
+//! Not here: when a translation is due during provisioning (the workers decide), and reading or
 //! writing objects.
 //!
 //! Read next: [`tables`] for names and keys, [`topology`] for the zone algorithms, then one file per plug-in.
@@ -22,7 +22,6 @@ mod fields;
 pub mod gce_pd;
 mod inline;
 pub mod object;
-pub mod ownership;
 mod portworx;
 pub mod region;
 pub mod tables;
@@ -35,7 +34,7 @@ mod vsphere;
 pub use error::TranslateError;
 pub use tables::Plugin;
 
-use crate::model::Class;
+use crate::model::{Class, Driver};
 use serde_json::Value;
 
 /// In-tree name of the plug-in that `driver` replaced; exact and case sensitive (migration.md 1).
@@ -46,6 +45,11 @@ pub fn in_tree_name(driver: &str) -> Option<&'static str> {
 /// Driver that replaced the in-tree plug-in; exact and case sensitive (migration.md 1).
 pub fn driver_name(in_tree: &str) -> Option<&'static str> {
     Plugin::by_in_tree(in_tree).map(Plugin::driver_name)
+}
+
+/// Whether the class has to be translated: its provisioner is the driver's in-tree name (migration.md 5.2).
+pub fn is_translated(class: &Class, driver: &Driver) -> bool {
+    driver.in_tree_name.as_deref() == Some(class.provisioner.as_str())
 }
 
 /// The class as the driver understands it; the plug-in is found by the class provisioner (migration.md 8).

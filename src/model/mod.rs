@@ -9,6 +9,7 @@ pub mod attachment;
 pub mod claim;
 pub mod class;
 pub mod driver;
+pub mod finalizers;
 pub mod grant;
 pub mod meta;
 pub mod node;

@@ -28,11 +28,6 @@ pub fn source_of_unfinished(claim: &Claim) -> Option<SourceKey> {
     if matches!(claim.phase(), "Pending" | "") { restored_by(claim) } else { None }
 }
 
-/// Whether the finalizer must be written before the driver is asked.
-pub fn needs_protection(snapshot: &Snapshot) -> bool {
-    !snapshot.metadata.has_finalizer(SNAPSHOT_FINALIZER)
-}
-
 /// Whether the finalizer is to be removed after a restore. `open` = restores of this snapshot that are not finished:
 /// unbound claims that name it, unresolved creations, created volumes whose object is not saved.
 pub fn may_release(snapshot: &Snapshot, open: usize) -> bool {
@@ -46,9 +41,8 @@ mod tests {
     #[test]
     fn protection_goes_with_the_last_open_restore() {
         let mut snapshot = Snapshot::default();
-        assert!(needs_protection(&snapshot) && !may_release(&snapshot, 0));
+        assert!(!may_release(&snapshot, 0));
         snapshot.metadata.finalizers = Some(vec![SNAPSHOT_FINALIZER.to_owned()]);
-        assert!(!needs_protection(&snapshot));
         assert!(!may_release(&snapshot, 2) && !may_release(&snapshot, 1));
         assert!(may_release(&snapshot, 0));
     }

@@ -14,6 +14,7 @@ use crate::kube_api::pool::{self, Next};
 use crate::kube_api::queue::Queue;
 use crate::model::claim::CLONE_FINALIZER;
 use crate::model::driver::DriverCell;
+use crate::model::finalizers;
 use crate::model::meta::MetaExt;
 use crate::model::snapshot::{SNAPSHOT_FINALIZER, SNAPSHOT_GROUP, Snapshot, SnapshotContent};
 use crate::model::{Claim, Volume};
@@ -221,11 +222,7 @@ impl ProtectionRoom {
         if !uid.is_empty() && object["metadata"]["uid"].as_str() != Some(uid) {
             return Ok(());
         }
-        let due = still(&object);
-        let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() else { return Ok(()) };
-        let before = finalizers.len();
-        finalizers.retain(|one| one != finalizer);
-        if finalizers.len() == before || !due {
+        if !still(&object) || !finalizers::change(&mut object, finalizer, finalizers::removed) {
             return Ok(());
         }
         match self.objects.replace(path, &object).await {
@@ -239,7 +236,8 @@ impl ProtectionRoom {
     async fn sweep(&self, stop: &CancellationToken) {
         let Some(interval) = self.sweep_interval else { return };
         loop {
-            if self.driver.get().can.create_delete_snapshot {
+            // Whether the API has snapshots is told by the sweep's own list.
+            if sweep::is_enabled(Some(interval), true, self.driver.get().can) {
                 tokio::select! {
                     biased;
                     () = stop.cancelled() => return,

@@ -1,6 +1,6 @@
 //! Keeps our finalizer on volume objects that must not go before their storage (provisioning.md 7.3).
 //!
-//! The object is only ever changed by removing or appending this one entry; the order of the others stays.
+//! The worker changes the object by this one entry only; the order of the others stays.
 
 use crate::model::Volume;
 use crate::model::meta::MetaExt;
@@ -25,16 +25,4 @@ pub fn upkeep(volume: &Volume) -> Upkeep {
         "Retain" | "Recycle" if there => Upkeep::Remove,
         _ => Upkeep::Keep,
     }
-}
-
-/// The list with `finalizer` at its end; `None` if it is there already.
-pub fn added(finalizers: &[String], finalizer: &str) -> Option<Vec<String>> {
-    let there = finalizers.iter().any(|have| have == finalizer);
-    (!there).then(|| finalizers.iter().cloned().chain([finalizer.to_owned()]).collect())
-}
-
-/// The list without `finalizer`; `None` if it is not there.
-pub fn removed(finalizers: &[String], finalizer: &str) -> Option<Vec<String>> {
-    let left: Vec<String> = finalizers.iter().filter(|have| *have != finalizer).cloned().collect();
-    (left.len() < finalizers.len()).then_some(left)
 }

@@ -18,3 +18,6 @@ pub fn is_ours(volume: &Volume, driver: &Driver) -> bool {
         None => known(migrated_to),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,8 +6,8 @@ use csi_provisioner::csi::proto::v1;
 use csi_provisioner::csi::redact;
 // Also what the scripted driver needs from here.
 use csi_provisioner::csi::{CallObserver, Calls, NameError, Transport};
-use csi_provisioner::model::CreateRequest;
 use csi_provisioner::model::request::Code;
+use csi_provisioner::model::{CreateRequest, Driver};
 use scripted::{Answer, driver};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -89,12 +89,16 @@ pub fn probe(input: &Value) -> Value {
 
 /// What the metrics are told about a call for a driver that took over an in-tree plug-in.
 pub fn migrated_label(input: &Value) -> Value {
+    let replaced = Driver { name: "driver".to_owned(), in_tree_name: Some("in-tree".to_owned()), ..Driver::default() };
+    json!({ "labels": { "migrated": label_of(&replaced, input["migrated"] == Value::Bool(true)) } })
+}
+
+/// The label `migrated` of a call's metrics.
+pub fn label_of(of: &Driver, migrated: bool) -> Option<String> {
     let (calls, seen) = driver([Answer::reply(&v1::CreateVolumeResponse::default())]);
-    calls.set_driver_name("driver", true);
-    let migrated = input["migrated"] == Value::Bool(true);
+    calls.set_driver_name(&of.name, of.in_tree_name.is_some());
     let _ = with_paused_clock(calls.create_volume(&CreateRequest::default(), migrated));
-    let labels = seen.told().pop().map(|(_, _, _, migrated)| migrated.map(|migrated| migrated.to_string()));
-    json!({ "labels": { "migrated": labels } })
+    seen.told().pop().and_then(|(_, _, _, migrated)| migrated).map(|migrated| migrated.to_string())
 }
 
 /// A request as the log shows it.

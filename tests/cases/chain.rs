@@ -15,6 +15,7 @@ use csi_provisioner::claim::taking;
 use csi_provisioner::claim::volume;
 use csi_provisioner::model::claim::{CLONE_FINALIZER, SELECTED_NODE};
 use csi_provisioner::model::class::AttributesClass;
+use csi_provisioner::model::finalizers;
 use csi_provisioner::model::meta::MetaExt;
 use csi_provisioner::model::node::{CsiNode, Node};
 use csi_provisioner::model::request::ContentSource;
@@ -23,9 +24,7 @@ use csi_provisioner::model::snapshot::{SNAPSHOT_FINALIZER, Snapshot, SnapshotCon
 use csi_provisioner::model::volume::PROVISIONED_BY;
 use csi_provisioner::model::{CallError, Claim, Class, Driver, Options, Secrets, Volume};
 use csi_provisioner::node_deployment::turn::{self, Standing};
-use csi_provisioner::protection::snapshot;
 use csi_provisioner::topology::nodes::Nodes;
-use csi_provisioner::volume::finalizer;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -240,10 +239,7 @@ impl<'a> World<'a> {
         };
         let Found::Object(object) = self.find::<Snapshot>(list, &source.namespace, &source.name) else { return Ok(()) };
         let there = object.metadata.finalizers.clone().unwrap_or_default();
-        let Some(changed) = finalizer::added(&there, wanted) else { return Ok(()) };
-        if source.kind == SourceKind::Snapshot {
-            assert!(snapshot::needs_protection(&object), "the decision and the list agree");
-        }
+        let Some(changed) = finalizers::added(&there, wanted) else { return Ok(()) };
         match self.input["replies"]["snapshot_update"].as_str() {
             None => self.source_finalizers = Some(changed),
             // Without the right to protect it, the restore goes on.

@@ -10,9 +10,9 @@ use csi_provisioner::claim::refusal::Refusal;
 use csi_provisioner::model::claim::MIGRATED_TO;
 use csi_provisioner::model::class::TopologyTerm;
 use csi_provisioner::model::driver::Capabilities;
+use csi_provisioner::model::finalizers;
 use csi_provisioner::model::meta::MetaExt;
 use csi_provisioner::model::{CallError, Claim, Class, Driver, Options, Volume};
-use csi_provisioner::volume::finalizer;
 use csi_provisioner::volume::{delete, ownership};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -91,12 +91,12 @@ fn changed(before: &[String], after: Option<&[String]>) -> Value {
 
 pub fn finalizer_remove(input: &Value) -> Value {
     let before = strings(&input["finalizers"]);
-    changed(&before, finalizer::removed(&before, input["remove"].as_str().expect("a finalizer")).as_deref())
+    changed(&before, finalizers::removed(&before, input["remove"].as_str().expect("a finalizer")).as_deref())
 }
 
 pub fn finalizer_add(input: &Value) -> Value {
     let before = strings(&input["finalizers"]);
-    changed(&before, finalizer::added(&before, input["add"].as_str().expect("a finalizer")).as_deref())
+    changed(&before, finalizers::added(&before, input["add"].as_str().expect("a finalizer")).as_deref())
 }
 
 fn driver_named(name: &str) -> Driver {

@@ -4,11 +4,11 @@ use super::table::{read, read_all};
 use csi_provisioner::model::Claim;
 use csi_provisioner::model::claim::CLONE_FINALIZER;
 use csi_provisioner::model::driver::Capabilities;
+use csi_provisioner::model::finalizers;
 use csi_provisioner::model::meta::MetaExt;
 use csi_provisioner::model::snapshot::{SNAPSHOT_FINALIZER, Snapshot};
 use csi_provisioner::protection::clone::{self, Release};
 use csi_provisioner::protection::{SourceKey, snapshot, sweep};
-use csi_provisioner::volume::finalizer;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ pub fn clone_finalizer(input: &Value) -> Value {
     let (error, after) = match clone::release(&source, used.contains(&key)) {
         Release::NotDue => (Value::Null, before),
         Release::CloneInProgress => (json!({ "condition": "clone-in-progress" }), before),
-        Release::Due => (Value::Null, finalizer::removed(&before, CLONE_FINALIZER).unwrap_or(before)),
+        Release::Due => (Value::Null, finalizers::removed(&before, CLONE_FINALIZER).unwrap_or(before)),
     };
     json!({ "error": error, "finalizers_after": after })
 }
@@ -49,7 +49,7 @@ pub fn sweep(input: &Value) -> Value {
     for object in read_all::<Snapshot>(&input["snapshots"]) {
         let before = finalizers(&object.metadata);
         let left = if sweep::is_orphan(&object, used.as_ref()) {
-            finalizer::removed(&before, SNAPSHOT_FINALIZER).unwrap_or(before)
+            finalizers::removed(&before, SNAPSHOT_FINALIZER).unwrap_or(before)
         } else {
             before
         };

@@ -13,6 +13,7 @@ use crate::claim::source::{DataSource, Found, SourceKind};
 use crate::kube_api::error::{ApiError, ApiErrorKind, PASSING_REFUSALS};
 use crate::kube_api::objects::Path;
 use crate::model::claim::CLONE_FINALIZER;
+use crate::model::finalizers;
 use crate::model::meta::MetaExt;
 use crate::model::request::ContentSource;
 use crate::model::snapshot::{SNAPSHOT_FINALIZER, SNAPSHOT_GROUP, Snapshot, SnapshotContent};
@@ -223,12 +224,10 @@ impl ClaimRoom {
                 }
             };
             let mut object = view.object;
-            let listed = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
-            if listed.iter().any(|one| one == finalizer) {
+            if !finalizers::change(&mut object, finalizer, finalizers::added) {
                 self.sources.protecting(source);
                 return Ok(());
             }
-            object["metadata"]["finalizers"] = listed.into_iter().chain([Value::from(finalizer)]).collect();
             match self.objects.replace(&path, &object).await {
                 Ok(written) => {
                     self.sources.protecting(source);

@@ -1,12 +1,15 @@
 //! Runs one row of the migration table through the room's functions and says what came out, in the words of the table.
 
+use csi_provisioner::claim::plan;
 use csi_provisioner::migration::deletion::deletable;
 use csi_provisioner::migration::object::VolumeObject;
 use csi_provisioner::migration::region::RegionRule;
-use csi_provisioner::migration::{self, Plugin, TranslateError, ownership};
+use csi_provisioner::migration::{self, Plugin, TranslateError};
 use csi_provisioner::migration::{affinity, aws_ebs, azure_disk, azure_file, gce_pd, topology};
 use csi_provisioner::model::class::TopologyTerm;
 use csi_provisioner::model::{Claim, Class, Driver, Volume};
+use csi_provisioner::volume::finalizer::{Upkeep, upkeep};
+use csi_provisioner::volume::{delete, ownership};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -43,13 +46,17 @@ pub(crate) fn observe(case: &Value) -> Value {
         }
         "provision-migrated" => provision(input),
         "delete-migrated" => delete(input),
-        "volume-ownership" => json!({ "value": ownership::owns_volume(&volume(input), &known(input)) }),
-        "should-delete" => json!({ "value": ownership::should_delete(&volume(input), &known(input)) }),
+        "volume-ownership" => json!({ "value": ownership::is_ours(&volume(input), &known(input)) }),
+        "should-delete" => {
+            let (volume, driver) = (volume(input), known(input));
+            json!({ "value": ownership::is_ours(&volume, &driver) && delete::should_delete(&volume) })
+        }
         "finalizer" => {
-            let lacks = ownership::lacks_finalizer(&volume(input), &known(input));
+            let (volume, driver) = (volume(input), known(input));
+            let lacks = ownership::is_ours(&volume, &driver) && upkeep(&volume) == Upkeep::Add;
             json!({ "finalizers": lacks.then_some([csi_provisioner::model::volume::VOLUME_FINALIZER]) })
         }
-        "should-provision" => json!({ "value": ownership::should_provision(&claim(input), &driver(input)) }),
+        "should-provision" => json!({ "value": plan::is_ours(&claim(input), &driver(input)) }),
         "request-after-translation" => request(plugin(case), input),
         other => panic!("no way to run group {other}"),
     }
@@ -262,15 +269,15 @@ fn identifiers(case: &Value, input: &Value) -> Value {
 
 fn provision(input: &Value) -> Value {
     let driver = driver(input);
-    if !ownership::is_addressed(&claim(input), &driver) {
+    if !plan::is_ours(&claim(input), &driver) {
         return json!({ "CreateVolume_called": false, "error": "ignored" });
     }
-    let translated = ownership::is_translated(&class(&input["class_provisioner"]), &driver);
+    let translated = migration::is_translated(&class(&input["class_provisioner"]), &driver);
     json!({
         "CreateVolume_called": true,
         "class_translated": translated,
         "pv_translated_back": translated,
-        "migrated_metric_label": ownership::metric_label(&driver, translated).map(|label| label.to_string()),
+        "migrated_metric_label": crate::asking::label_of(&driver, translated),
     })
 }
 
@@ -300,8 +307,8 @@ fn delete(input: &Value) -> Value {
         Err(_) => json!({ "DeleteVolume_called": false, "error": true }),
         Ok(found) => json!({
             "DeleteVolume_volume_id": found.handle,
-            "class_translated": found.migrated && ownership::is_translated(&class_or_none(&of_class), &driver),
-            "migrated_metric_label": ownership::metric_label(&driver, found.migrated).map(|label| label.to_string()),
+            "class_translated": found.migrated && migration::is_translated(&class_or_none(&of_class), &driver),
+            "migrated_metric_label": crate::asking::label_of(&driver, found.migrated),
         }),
     }
 }

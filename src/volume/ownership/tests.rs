@@ -1,7 +1,9 @@
-//! Which volume objects are the driver's, field by field.
+//! Which volume objects of a driver that replaced an in-tree plug-in are its own, and what that means for them.
 
-use crate::migration::ownership::{lacks_finalizer, owns_volume, should_delete};
+use super::is_ours;
 use crate::model::{Driver, Volume};
+use crate::volume::delete;
+use crate::volume::finalizer::{Upkeep, upkeep};
 use serde_json::{Value, json};
 
 fn driver() -> Driver {
@@ -23,6 +25,14 @@ fn volume(phase: &str, policy: &str, deleting: bool, finalizers: &[&str]) -> Vol
         "spec": { "persistentVolumeReclaimPolicy": policy },
         "status": { "phase": phase },
     }))
+}
+
+fn should_delete(volume: &Volume, driver: &Driver) -> bool {
+    is_ours(volume, driver) && delete::should_delete(volume)
+}
+
+fn lacks_finalizer(volume: &Volume, driver: &Driver) -> bool {
+    is_ours(volume, driver) && upkeep(volume) == Upkeep::Add
 }
 
 fn read(value: &Value) -> Volume {
@@ -86,5 +96,5 @@ fn migration_mark_does_not_count_on_a_static_csi_volume() {
         "metadata": { "annotations": { "pv.kubernetes.io/migrated-to": "ebs.csi.aws.com" } },
         "spec": { "csi": { "driver": "other.example" } },
     }));
-    assert!(!owns_volume(&pv, &driver()));
+    assert!(!is_ours(&pv, &driver()));
 }
