@@ -264,7 +264,7 @@ impl Book {
         let inner = self.lock();
         let sets = inner.announced.len() + inner.classless.len() + inner.records_due.len();
         let maps = inner.claims.len() + inner.creations.len() + inner.saved.len() + inner.names.len();
-        sets + maps + inner.holds.len()
+        sets + maps + inner.holds.entries()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

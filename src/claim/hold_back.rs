@@ -46,7 +46,7 @@ pub struct HoldBack {
 
 impl HoldBack {
     /// How many claims are held back.
-    pub fn len(&self) -> usize {
+    pub fn entries(&self) -> usize {
         self.held.len()
     }
 

@@ -94,7 +94,7 @@ impl Book {
     /// Number of all entries of any kind: what this memory costs.
     pub fn entries(&self) -> usize {
         let inner = self.lock();
-        inner.sources.len() + inner.waiting.len()
+        inner.sources.entries() + inner.waiting.len()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

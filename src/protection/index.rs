@@ -27,7 +27,7 @@ pub struct Sources {
 
 impl Sources {
     /// Number of all entries.
-    pub fn len(&self) -> usize {
+    pub fn entries(&self) -> usize {
         self.by_claim.len() + self.users.len()
     }
 

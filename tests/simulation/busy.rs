@@ -205,3 +205,20 @@ async fn all_events_of_a_burst_are_delivered_by_the_stop() {
     let ours = |event: &&Value| matches!(text(event, "/reason"), "Provisioning" | "ProvisioningSucceeded");
     assert_eq!(world.all("events").iter().filter(ours).count(), 120);
 }
+
+/// What is open at a stop is written down although the API server refuses the first tries: nobody else knows of it.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn open_creation_is_recorded_at_the_stop_although_the_first_tries_fail() {
+    let world = world(&["--durable-intent=uncertain", "--durable-intent-namespace=kube-system"]);
+    let first = world.start();
+    script(&world, "CreateVolume", 1, csi_provisioner::sandbox::driver::script::Fault::HangAfter);
+    world.add_claim("data", CLASS);
+    sleep(secs(5)).await;
+    world.remove(CLAIMS, "data");
+    refuse(&world, "create", "configmaps", 409, 3);
+    first.terminate();
+    first.ended().await;
+    let _second = world.start();
+    comes_to_rest(&world).await;
+    assert!(empty(&world), "{:?}", world.findings());
+}

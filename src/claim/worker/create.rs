@@ -30,7 +30,8 @@ impl ClaimRoom {
             }
             Settled::Unresolved(text) => {
                 self.attempt_failed(&attempt, text);
-                self.record_uncertain(&attempt).await;
+                // A record that could not be written is written with the next answer, or at the stop.
+                let _ = self.record_uncertain(&attempt).await;
                 Next::Retry
             }
             Settled::Nothing { text, infeasible, secret_refused } => {

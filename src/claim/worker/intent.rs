@@ -50,6 +50,10 @@ enum WriteFault {
 
 /// Pause between two tries to read the records at start.
 const PAUSE: Duration = Duration::from_secs(2);
+/// How often records are tried at a stop, and the pauses between: at most 16 s, which a pod's grace period has room for.
+const LAST_TRIES: u32 = 8;
+const LAST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_LAST_PAUSE: Duration = Duration::from_secs(2);
 
 impl Intents {
     /// Records in `namespace`, written when `when` says so.
@@ -194,13 +198,17 @@ impl ClaimRoom {
         }
     }
 
-    /// After an answer that leaves the creation open.
-    pub(super) async fn record_uncertain(&self, attempt: &Attempt) {
+    /// After an answer that leaves the creation open. `Err` = it may not be written down, but another try may help; how
+    /// long the API server wants to be left alone.
+    pub(super) async fn record_uncertain(&self, attempt: &Attempt) -> Result<(), Duration> {
         if self.intents.when == When::Never {
-            return;
+            return Ok(());
         }
-        if let Err(fault) = self.write_record(attempt).await {
-            self.report_failure(&Failure { facts: EventSubject::Facts(&attempt.facts), text: fault.to_string() });
+        let Err(fault) = self.write_record(attempt).await else { return Ok(()) };
+        self.report_failure(&Failure { facts: EventSubject::Facts(&attempt.facts), text: fault.to_string() });
+        match fault {
+            WriteFault::Api(error) => Err(error.kind.busy().unwrap_or_default()),
+            WriteFault::Record(_) => Ok(()),
         }
     }
 
@@ -248,21 +256,29 @@ impl ClaimRoom {
         Ok(())
     }
 
-    /// At a stop: whatever is still open is written down, if records are wanted at all.
+    /// At a stop: whatever is still open is written down, if records are wanted at all. What the API server does not take
+    /// is tried again a few times: nobody else knows of it when this process is gone.
     pub async fn record_all_open(&self) {
-        for (_, creation) in self.book.all_creations() {
-            match creation {
-                Creation::Unresolved(attempt) => self.record_uncertain(&attempt).await,
-                // The request of a created volume gives the same volume again, which is then saved.
-                Creation::Created(made) => self.record_uncertain(&made.attempt).await,
-                // As is one that has to go: it is found again, saved, and deleted if nobody wants it.
-                Creation::Discarding(discard) => self.record_uncertain(&discard.attempt).await,
+        for _ in 0..LAST_TRIES {
+            let mut failed = None;
+            for (_, creation) in self.book.all_creations() {
+                // The request of a created volume gives the same volume again, which is then saved, as is one that has to
+                // go: it is found again, saved, and deleted if nobody wants it.
+                let attempt = match &creation {
+                    Creation::Unresolved(attempt) => attempt,
+                    Creation::Created(made) => &made.attempt,
+                    Creation::Discarding(discard) => &discard.attempt,
+                };
+                failed = failed.max(self.record_uncertain(attempt).await.err());
             }
-        }
-        for uid in self.book.records_due() {
-            if self.book.creation(&uid).is_none() {
-                let _ = self.remove_record(&uid).await;
+            for uid in self.book.records_due() {
+                if self.book.creation(&uid).is_none() {
+                    let removed = self.remove_record(&uid).await;
+                    failed = failed.max(removed.err().map(|error| error.kind.busy().unwrap_or_default()));
+                }
             }
+            let Some(wait) = failed else { return };
+            sleep(wait.clamp(LAST_PAUSE, LONGEST_LAST_PAUSE)).await;
         }
     }
 

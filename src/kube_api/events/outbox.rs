@@ -238,7 +238,7 @@ impl Outbox {
 
     /// Number of all entries of any kind: at most [`QUEUE`] and three times what is remembered.
     pub fn entries(&self) -> usize {
-        self.entries.len() + self.known.len() + self.similar.len() + self.buckets.len()
+        self.entries.len() + self.known.entries() + self.similar.entries() + self.buckets.entries()
     }
 
     /// The key an event waits under, and its text: its own, or those of the combined event.

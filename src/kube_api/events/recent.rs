@@ -20,7 +20,7 @@ impl<V> Recent<V> {
     }
 
     /// How many entries there are.
-    pub fn len(&self) -> usize {
+    pub fn entries(&self) -> usize {
         self.values.len()
     }
 

@@ -17,7 +17,7 @@ const RESERVE: usize = 10;
 
 /// Due keys by lane.
 pub(super) struct Lanes<K> {
-    lanes: BTreeMap<Lane, Line<K>>,
+    lines: BTreeMap<Lane, Line<K>>,
     /// Lanes with due keys, the next one first.
     turn: VecDeque<Lane>,
     due: usize,
@@ -32,7 +32,7 @@ struct Line<K> {
 
 impl<K> Default for Lanes<K> {
     fn default() -> Self {
-        Self { lanes: BTreeMap::new(), turn: VecDeque::new(), due: 0, in_work: 0 }
+        Self { lines: BTreeMap::new(), turn: VecDeque::new(), due: 0, in_work: 0 }
     }
 }
 
@@ -44,7 +44,7 @@ impl<K> Lanes<K> {
 
     /// A key of this lane becomes due, behind the others of its lane.
     pub(super) fn push(&mut self, lane: &Lane, place: u64, key: K) {
-        let line = self.lanes.entry(Arc::clone(lane)).or_insert_with(|| Line { due: BTreeMap::new(), in_work: 0 });
+        let line = self.lines.entry(Arc::clone(lane)).or_insert_with(|| Line { due: BTreeMap::new(), in_work: 0 });
         if line.due.is_empty() {
             self.turn.push_back(Arc::clone(lane));
         }
@@ -53,7 +53,7 @@ impl<K> Lanes<K> {
 
     /// Removes a due key; whether it was there.
     pub(super) fn remove(&mut self, lane: &Lane, place: u64) -> bool {
-        let Some(line) = self.lanes.get_mut(lane) else { return false };
+        let Some(line) = self.lines.get_mut(lane) else { return false };
         if line.due.remove(&place).is_none() {
             return false;
         }
@@ -71,7 +71,7 @@ impl<K> Lanes<K> {
         let reserve_only = self.in_work >= slots - slots / RESERVE;
         let place = self.turn.iter().position(|lane| !reserve_only || self.is_idle(lane))?;
         let lane = self.turn.remove(place)?;
-        let line = self.lanes.get_mut(&lane)?;
+        let line = self.lines.get_mut(&lane)?;
         let (_, key) = line.due.pop_first()?;
         line.in_work += 1;
         self.in_work += 1;
@@ -84,24 +84,24 @@ impl<K> Lanes<K> {
 
     /// A key of this lane is not worked on any more.
     pub(super) fn done(&mut self, lane: &Lane) {
-        let Some(line) = self.lanes.get_mut(lane) else { return };
+        let Some(line) = self.lines.get_mut(lane) else { return };
         line.in_work = line.in_work.saturating_sub(1);
         self.in_work = self.in_work.saturating_sub(1);
         self.tidy(lane);
     }
 
     fn is_idle(&self, lane: &Lane) -> bool {
-        self.lanes.get(lane).is_none_or(|line| line.in_work == 0)
+        self.lines.get(lane).is_none_or(|line| line.in_work == 0)
     }
 
     fn tidy(&mut self, lane: &Lane) {
-        if self.lanes.get(lane).is_some_and(|line| line.due.is_empty() && line.in_work == 0) {
-            self.lanes.remove(lane);
+        if self.lines.get(lane).is_some_and(|line| line.due.is_empty() && line.in_work == 0) {
+            self.lines.remove(lane);
         }
     }
 
     /// How many lanes are known.
     pub(super) fn known(&self) -> usize {
-        self.lanes.len()
+        self.lines.len()
     }
 }

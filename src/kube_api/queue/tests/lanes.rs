@@ -95,7 +95,9 @@ proptest! {
                 }
             }
         }
-        in_work.iter().for_each(|key| queue.done(key));
+        for key in &in_work {
+            queue.done(key);
+        }
         while let Some(key) = take(&queue, usize::MAX) {
             queue.done(&key);
         }
