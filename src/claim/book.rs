@@ -40,6 +40,8 @@ struct Inner {
     classless: BTreeSet<String>,
     /// Claim UIDs whose durable record has to be removed.
     records_due: BTreeSet<String>,
+    /// Claims that were seen bound to the volume object that is still being saved: it was stored, whatever was heard.
+    bound: BTreeSet<String>,
 }
 
 /// What a watch event means for a claim that the room may care about.
@@ -66,6 +68,7 @@ impl Book {
             announced: BTreeSet::new(),
             classless: BTreeSet::new(),
             records_due: BTreeSet::new(),
+            bound: BTreeSet::new(),
         }))
     }
 
@@ -78,6 +81,7 @@ impl Book {
             return Noticed::Nothing;
         }
         if !wanted {
+            inner.notice_bound(&uid, &claim);
             return inner.leave(&uid);
         }
         let changed = inner.claims.get(&uid).is_none_or(|old| differs(old, &claim));
@@ -183,6 +187,7 @@ impl Book {
     /// Records new knowledge.
     pub fn set(&self, uid: &str, creation: Creation) {
         let mut inner = self.lock();
+        inner.bound.remove(uid);
         inner.names.insert(creation.volume_name().to_owned(), uid.to_owned());
         inner.creations.insert(uid.to_owned(), creation);
     }
@@ -191,6 +196,7 @@ impl Book {
     pub fn clear(&self, uid: &str) {
         let mut inner = self.lock();
         inner.deleted.remove(uid);
+        inner.bound.remove(uid);
         if let Some(creation) = inner.creations.remove(uid) {
             inner.free(uid, creation.volume_name());
         }
@@ -200,6 +206,7 @@ impl Book {
     pub fn saved(&self, uid: &str, volume_name: &str) {
         let mut inner = self.lock();
         inner.deleted.remove(uid);
+        inner.bound.remove(uid);
         inner.creations.remove(uid);
         if inner.claims.contains_key(uid) {
             inner.saved.insert(uid.to_owned(), volume_name.to_owned());
@@ -207,6 +214,11 @@ impl Book {
         } else {
             inner.free(uid, volume_name);
         }
+    }
+
+    /// Whether the claim was seen bound to the volume object that is being saved.
+    pub fn is_bound(&self, uid: &str) -> bool {
+        self.lock().bound.contains(uid)
     }
 
     /// Whether a volume object was saved for this claim and the claim has not been seen bound yet.
@@ -273,6 +285,15 @@ impl Book {
 }
 
 impl Inner {
+    fn notice_bound(&mut self, uid: &str, claim: &Claim) {
+        let Some(Creation::Created(made)) = self.creations.get(uid) else { return };
+        let volume = claim.spec.volume_name.as_deref();
+        // The phase is the binder's word; the name alone a user can write too.
+        if claim.phase() == "Bound" && volume == Some(made.attempt.facts.volume_name.as_str()) {
+            self.bound.insert(uid.to_owned());
+        }
+    }
+
     fn leave(&mut self, uid: &str) -> Noticed {
         let known = self.claims.remove(uid).is_some();
         self.holds.forget(uid);

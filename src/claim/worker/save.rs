@@ -23,6 +23,11 @@ impl ClaimRoom {
                 Err(why) => return self.refused_for_good(uid, made, why).await,
             }
         }
+        if self.book.is_bound(uid) {
+            // Stored by a call whose answer was lost. Posted again it would come back from the dead if it has been
+            // deleted meanwhile, without storage behind it.
+            return self.compare(uid, made, &object, began).await;
+        }
         match self.objects.create(&Path::core("persistentvolumes"), &object).await {
             Ok(_) => self.saved(uid, made, began).await,
             Err(error) if error.kind == ApiErrorKind::AlreadyExists => self.compare(uid, made, &object, began).await,
@@ -40,6 +45,10 @@ impl ClaimRoom {
         let path = Path::core("persistentvolumes").name(&facts.volume_name);
         let existing = match self.objects.get::<Value>(&path).await {
             Ok(existing) => existing,
+            // It was used, and went the way of a released volume already.
+            Err(error) if error.kind == ApiErrorKind::NotFound && self.book.is_bound(uid) => {
+                return self.saved(uid, made, began).await;
+            }
             // It went away between the two calls: post again.
             Err(error) if error.kind == ApiErrorKind::NotFound => return Next::Retry,
             Err(error) => return self.save_later(made, &error),
