@@ -137,7 +137,7 @@ pub async fn run(config: Arc<Config>, world: World, stop: CancellationToken) -> 
         instance,
     };
     let run = Run { config, world, ground, recorder, presence, stop, health: Arc::default() };
-    run.until_the_end(sink).await
+    Box::pin(run.until_the_end(sink)).await
 }
 
 /// One run of the sidecar after its start.
