@@ -62,6 +62,7 @@ impl Controllers {
         claims.take_over(stop).await;
         let threads = self.ground.config.worker_threads;
         tokio::join!(
+            claims.take_over_late(stop),
             Arc::clone(claims).run(threads, stop.clone()),
             Arc::clone(volumes).run(threads, stop.clone()),
             Arc::clone(&self.rooms.protection).run(self.ground.config.cloning_protection_threads, stop.clone()),

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
 /// When a creation is written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,8 @@ enum WriteFault {
 
 /// Pause between two tries to read the records at start.
 const PAUSE: Duration = Duration::from_secs(2);
+/// When to look for records that came late: API servers give up a request after a minute at the latest.
+const LATE: Duration = Duration::from_secs(150);
 /// How often records are tried at a stop, and the pauses between: at most 16 s, which a pod's grace period has room for.
 const LAST_TRIES: u32 = 8;
 const LAST_PAUSE: Duration = Duration::from_millis(500);
@@ -165,11 +167,39 @@ impl ClaimRoom {
         }
     }
 
+    /// Looks once more, when the API server has long ended all requests of the process that led before: one that was
+    /// killed may have its record written after the first look.
+    pub async fn take_over_late(&self, stop: &CancellationToken) {
+        if self.intents.when == When::Never {
+            return;
+        }
+        let driver = self.driver.get().name.clone();
+        let selector = format!("{LABEL}={}", self.intents.scope(&driver).mark());
+        let (path, query) = (self.intents.path(), [("labelSelector", selector.as_str())]);
+        let look = async {
+            sleep(LATE).await;
+            self.intents.objects.list::<Value>(&path, &query).await
+        };
+        let listed = tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            listed = look => listed,
+        };
+        match listed {
+            Ok(records) => self.adopt(&records, &driver),
+            Err(problem) => debug!(target: "claim", error = %problem, "cannot look for late records"),
+        }
+    }
+
+    /// Goes on with what is not known here.
     fn adopt(&self, records: &[Value], driver: &str) {
         for record in records {
             match intent::attempt(record, self.intents.scope(driver)) {
                 Ok(attempt) => {
                     let uid = attempt.facts.claim.uid.clone();
+                    if self.intents.written().contains(&uid) || self.book.creation(&uid).is_some() {
+                        continue;
+                    }
                     info!(target: "claim", claim_uid = %uid, volume = %attempt.facts.volume_name, "goes on with an open creation of an earlier leader");
                     self.intents.written().insert(uid.clone());
                     self.book.set(&uid, Creation::Unresolved(Arc::new(attempt)));
