@@ -63,6 +63,28 @@ async fn recorded_creation_is_finished_by_the_next_leader() {
     comes_to_rest(&world).await;
 }
 
+/// L02, variant: the record reaches the API server only when the process that wrote it is dead and its successor has
+/// finished the creation.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn record_that_comes_late_is_found_by_the_same_leader() {
+    let world = world(&["--durable-intent=always", "--durable-intent-namespace=kube-system"]);
+    script(&world, "CreateVolume", 1, Fault::HangAfter);
+    let sidecar = world.start();
+    world.add_claim("data", CLASS);
+    comes(&world, secs(10), "the call", |world| world.volumes_in_backend() == 1).await;
+    let mut record = world.all("configmaps").pop().expect("a record");
+    sidecar.kill().await;
+    let _next = world.start();
+    comes(&world, LONG, "the bound claim", |world| world.is_bound("data")).await;
+    comes(&world, LONG, "the end of the record", |world| world.all("configmaps").is_empty()).await;
+    record["metadata"]["resourceVersion"].take();
+    record["metadata"]["uid"].take();
+    world.add("configmaps", record);
+    comes(&world, secs(200), "the end of the late record", |world| world.all("configmaps").is_empty()).await;
+    assert_eq!((world.all(VOLUMES).len(), world.volumes_in_backend()), (1, 1));
+    comes_to_rest(&world).await;
+}
+
 /// L03: the volume object is deleted before its claim.
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn volume_object_deleted_first_goes_after_its_storage() {

@@ -191,13 +191,18 @@ impl ClaimRoom {
         }
     }
 
+    /// Whether this process works on the creation, has its record, or is about to remove it.
+    fn is_known(&self, uid: &str) -> bool {
+        self.book.creation(uid).is_some() || self.book.is_record_due(uid) || self.intents.written().contains(uid)
+    }
+
     /// Goes on with what is not known here.
     fn adopt(&self, records: &[Value], driver: &str) {
         for record in records {
             match intent::attempt(record, self.intents.scope(driver)) {
                 Ok(attempt) => {
                     let uid = attempt.facts.claim.uid.clone();
-                    if self.intents.written().contains(&uid) || self.book.creation(&uid).is_some() {
+                    if self.is_known(&uid) {
                         continue;
                     }
                     info!(target: "claim", claim_uid = %uid, volume = %attempt.facts.volume_name, "goes on with an open creation of an earlier leader");
