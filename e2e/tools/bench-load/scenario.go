@@ -283,7 +283,8 @@ func (b *bench) observe(s scenario) error {
 	total, begin := s.watchSeconds*s.foreignPerSecond, time.Now()
 	return each(total, func(i int) error {
 		time.Sleep(time.Until(begin.Add(time.Duration(i) * time.Second / time.Duration(s.foreignPerSecond))))
-		change := object{"metadata": object{"annotations": object{"change": strconv.Itoa(i)}}}
+		// Another value in each run: a patch that changes nothing is told to no watch.
+		change := object{"metadata": object{"annotations": object{"change": fmt.Sprintf("%d-%d", b.runs, i)}}}
 		return b.api.call(http.MethodPatch, fmt.Sprintf("%s/c%d", claimsPath(b.foreign), i%b.preload), change, nil)
 	})
 }
