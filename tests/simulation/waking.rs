@@ -67,6 +67,15 @@ async fn day_of_failures_leaves_nothing_behind() {
             world.add_claim(&format!("data-{hour}-{number}"), CLASS);
             sleep(secs(60)).await;
         }
+        // One that waits for its pod when its class goes, and is looked at again.
+        add_class(&world, "brief", &json!({"volumeBindingMode": "WaitForFirstConsumer"}));
+        let classless = format!("classless-{hour}");
+        world.add_claim(&classless, "brief");
+        sleep(secs(5)).await;
+        world.remove("storageclasses", "brief");
+        world.edit(CLAIMS, NAMESPACE, &classless, |claim| claim["metadata"]["annotations"][SELECTED_NODE] = json!("n"));
+        sleep(secs(60)).await;
+        world.remove(CLAIMS, &classless);
         (0..5).for_each(|number| world.remove(CLAIMS, &format!("data-{hour}-{number}")));
         sleep(secs(55 * 60)).await;
         assert!(empty(&world), "hour {hour}: {:?}", world.findings());
