@@ -3,7 +3,7 @@
 use crate::support::*;
 use csi_provisioner::sandbox::driver::DriverOptions;
 use csi_provisioner::sandbox::simulate::World;
-use csi_provisioner::sandbox::simulate::objects::{CLAIMS, NAMESPACE, VOLUMES, text};
+use csi_provisioner::sandbox::simulate::objects::{CLAIMS, NAMESPACE, SELECTED_NODE, VOLUMES, text};
 use csi_provisioner::sandbox::simulate::seat::Running;
 use serde_json::json;
 use std::io;
@@ -107,8 +107,18 @@ async fn known_claim_is_not_looked_at_again_because_of_a_new_list() {
     let world = world(&[]);
     add_class(&world, "late", &json!({"volumeBindingMode": "WaitForFirstConsumer"}));
     let sidecar = world.start();
+    // The scheduler took its choice back, so that the claim is ours and waits.
+    script(&world, "CreateVolume", 1, fails(RESOURCE_EXHAUSTED));
+    let choose = |node: &str| {
+        world.edit(CLAIMS, NAMESPACE, "data", |claim| claim["metadata"]["annotations"][SELECTED_NODE] = json!(node))
+    };
     world.add_claim("data", "late");
+    sleep(secs(1)).await;
+    choose("n1");
+    sleep(std::time::Duration::from_millis(500)).await;
+    choose("");
     sleep(secs(60)).await;
+    assert_eq!((world.calls.of("CreateVolume").len(), world.is_bound("data")), (1, false));
     let before = added(&sidecar, "claims");
     sleep(secs(2 * 3600)).await;
     assert_eq!(added(&sidecar, "claims"), before);

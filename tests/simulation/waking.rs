@@ -67,13 +67,13 @@ async fn day_of_failures_leaves_nothing_behind() {
             world.add_claim(&format!("data-{hour}-{number}"), CLASS);
             sleep(secs(60)).await;
         }
-        // One that waits for its pod when its class goes, and is looked at again.
-        add_class(&world, "brief", &json!({"volumeBindingMode": "WaitForFirstConsumer"}));
+        // One whose class goes before it has its volume.
+        world.add_class("brief");
+        script(&world, "CreateVolume", 1, fails(INTERNAL));
         let classless = format!("classless-{hour}");
         world.add_claim(&classless, "brief");
-        sleep(secs(5)).await;
+        sleep(std::time::Duration::from_millis(200)).await;
         world.remove("storageclasses", "brief");
-        world.edit(CLAIMS, NAMESPACE, &classless, |claim| claim["metadata"]["annotations"][SELECTED_NODE] = json!("n"));
         sleep(secs(60)).await;
         world.remove(CLAIMS, &classless);
         (0..5).for_each(|number| world.remove(CLAIMS, &format!("data-{hour}-{number}")));
