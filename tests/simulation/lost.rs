@@ -131,6 +131,8 @@ async fn unresolved_creation_keeps_its_topology_when_the_node_is_gone() {
     sleep(secs(12)).await;
     world.remove("nodes", "n1");
     world.remove("csinodes", "n1");
+    // Asked again meanwhile, with the claim still there.
+    sleep(secs(15)).await;
     world.remove(CLAIMS, "data");
     comes(&world, LONG, "the clean-up", |world| empty(world) && !succeeded(world, "DeleteVolume").is_empty()).await;
     assert!(world.calls.of("CreateVolume").len() > 1 && all_equal(&world.calls.of("CreateVolume")));
