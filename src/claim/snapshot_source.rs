@@ -184,3 +184,27 @@ fn check_mode(wanted: &Wanted<'_>, content: &SnapshotContent) -> Result<(), Mode
         Some(other) => Err(ModeChangeFault::Unparsable(cut(other))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claim::source::{DataSource, SourceKind};
+    use crate::model::Claim;
+    use serde_json::json;
+
+    fn mode_is_taken(from: Option<&str>, to: Option<&str>) -> bool {
+        let source = DataSource { kind: SourceKind::Snapshot, namespace: "ns".to_owned(), name: "snap".to_owned() };
+        let mut claim = Claim::default();
+        claim.spec.volume_mode = to.map(str::to_owned);
+        let content = serde_json::from_value(json!({ "spec": { "sourceVolumeMode": from } })).unwrap();
+        check_mode(&Wanted { claim: &claim, source: &source, required_bytes: 1, driver: "d" }, &content).is_ok()
+    }
+
+    /// Field fault B06: the API server fills in the claim's mode, so that both sides usually name it.
+    #[test]
+    fn modes_compare_by_value_and_an_unknown_one_differs_from_none() {
+        assert!(mode_is_taken(Some("Filesystem"), Some("Filesystem")) && mode_is_taken(Some("Block"), Some("Block")));
+        assert!(mode_is_taken(None, Some("Block")) && mode_is_taken(Some("Block"), None));
+        assert!(!mode_is_taken(Some("Block"), Some("Filesystem")) && !mode_is_taken(Some("Filesystem"), Some("Block")));
+    }
+}

@@ -161,7 +161,7 @@ impl ClaimRoom {
             Some(Creation::Discarding(discard)) => self.discard(uid, &discard).await,
             Some(Creation::Created(made)) => self.save(uid, &made, Instant::now()).await,
             Some(Creation::Unresolved(attempt)) => match self.with_secret(uid, attempt).await {
-                Ok(attempt) => self.create(uid, attempt).await,
+                Ok(attempt) => self.create(uid, attempt, None).await,
                 Err(next) => next,
             },
             None if self.book.is_record_due(uid) => match self.remove_record(uid).await {
@@ -233,7 +233,7 @@ impl ClaimRoom {
                 self.book.set(uid, Creation::Unresolved(Arc::clone(&attempt)));
                 // An earlier process's request carries no secret.
                 match self.with_secret(uid, attempt).await {
-                    Ok(attempt) => self.create(uid, attempt).await,
+                    Ok(attempt) => self.create(uid, attempt, Some(Fingerprint::of(claim, class))).await,
                     Err(next) => next,
                 }
             }
@@ -307,11 +307,10 @@ impl ClaimRoom {
         Next::Retry
     }
 
-    fn hold_back(&self, uid: &str, claim: &Claim) -> Next {
-        let Some(class) = self.classes.get(claim.class_name()) else { return Next::Retry };
-        let (request, now) = (Fingerprint::of(claim, &class), Instant::now());
+    fn hold_back(&self, uid: &str, request: &Fingerprint) -> Next {
+        let now = Instant::now();
         self.book.hold(uid, request.clone(), now);
-        self.book.held_for(uid, &request, now).map_or(Next::Retry, Next::After)
+        self.book.held_for(uid, request, now).map_or(Next::Retry, Next::After)
     }
 
     /// As [`Self::report_failure`], but without an event before it has lasted for a while.

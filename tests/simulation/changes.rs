@@ -2,10 +2,12 @@
 
 use crate::support::*;
 use csi_provisioner::sandbox::apiserver::faults::{Effect, Match};
+use csi_provisioner::sandbox::driver::DriverOptions;
 use csi_provisioner::sandbox::driver::script::Fault;
 use csi_provisioner::sandbox::simulate::World;
 use csi_provisioner::sandbox::simulate::check::Finding;
 use csi_provisioner::sandbox::simulate::objects::{CLAIMS, NAMESPACE, SELECTED_NODE, VOLUMES, claim, text};
+use csi_provisioner::sandbox::simulate::seat::Running;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tokio::time::sleep;
@@ -53,6 +55,7 @@ async fn unresolved_creation_is_finished_whatever_changes() {
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn claims_with_one_volume_name_never_share_a_volume() {
     let world = world(&["--volume-name-uuid-length=1"]);
+    script(&world, "CreateVolume", 30, Fault::Slow(secs(2)));
     let _sidecar = world.start();
     (0..30).for_each(|number| drop(world.add_claim(&format!("data-{number}"), CLASS)));
     sleep(secs(60)).await;
@@ -61,6 +64,7 @@ async fn claims_with_one_volume_name_never_share_a_volume() {
     let handles: BTreeSet<String> =
         world.all(VOLUMES).iter().map(|volume| text(volume, "/spec/csi/volumeHandle").to_owned()).collect();
     assert!(bound.len() <= 16 && handles.len() == bound.len(), "{bound:?} {handles:?}");
+    assert_eq!(world.calls.overlaps(), Vec::<String>::new(), "two claims asked for one volume at once");
     assert!(!world.findings().iter().any(|finding| matches!(finding, Finding::Doubled(_))), "{:?}", world.findings());
     for name in waiting {
         let told = world.events_about(&name);
@@ -87,6 +91,26 @@ async fn volume_whose_object_is_refused_for_good_is_told_and_deleted() {
     comes_to_rest(&world).await;
 }
 
+/// W14: the volume cannot be told in the terms of the plug-in that the driver replaced.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn volume_that_has_no_in_tree_form_is_told_and_deleted_with_its_own_id() {
+    let driver = DriverOptions { name: "pd.csi.storage.gke.io".to_owned(), ..DriverOptions::default() };
+    let world = world_with(driver, &[]);
+    // The handles of this driver have six parts; those of the mock have one.
+    add_class(&world, "old", &json!({"provisioner": "kubernetes.io/gce-pd"}));
+    script(&world, "DeleteVolume", 1, fails(UNAVAILABLE));
+    let _sidecar = world.start();
+    world.add_claim("data", "old");
+    comes(&world, secs(30), "the clean-up", |world| !succeeded(world, "DeleteVolume").is_empty()).await;
+    let told = world.events_about("data");
+    assert!(told.iter().any(|(_, text, _)| text.contains("is not of the form")), "{told:?}");
+    let deleted: BTreeSet<String> = world.calls.of("DeleteVolume").into_iter().map(|call| call.subject).collect();
+    assert!(!deleted.contains("") && deleted.len() <= succeeded(&world, "CreateVolume").len(), "{deleted:?}");
+    world.remove(CLAIMS, "data");
+    comes(&world, LONG, "the end", empty).await;
+    comes_to_rest(&world).await;
+}
+
 /// W37 and R11: others write to the source at the same time. Nothing of theirs is lost, and the user hears of no failure.
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn source_keeps_what_others_write_while_it_is_protected() {
@@ -94,7 +118,10 @@ async fn source_keeps_what_others_write_while_it_is_protected() {
     let _sidecar = world.start();
     bound(&world, "source").await;
     let conflict = Effect::Refuse { code: 409, retry_after_secs: None };
-    world.server.faults().add_times(Match::any().verb("update").resource(CLAIMS), conflict, 2);
+    let writing = Match::any().verb("update").resource(CLAIMS);
+    world.server.faults().add_times(writing.clone(), conflict, 2);
+    // Between our read and our write there is time for others.
+    world.server.faults().add_times(writing.clone(), Effect::Delay(std::time::Duration::from_millis(3)), 3);
     script(&world, "CreateVolume", 8, Fault::Slow(secs(5)));
     for number in 0..8 {
         add_claim(&world, &format!("copy-{number}"), CLASS, &clone_of("source"));
@@ -115,6 +142,15 @@ async fn source_keeps_what_others_write_while_it_is_protected() {
     assert_eq!(finalizers.iter().filter(|one| one.starts_with("foreign.example/")).count(), 8, "{finalizers:?}");
     assert!(finalizers.contains(&CLONE_FINALIZER), "{finalizers:?}");
     assert!(world.all("events").iter().all(|event| event["type"] != "Warning"), "a conflict was told");
+    world.server.faults().add_times(writing, Effect::Delay(secs(2)), 1);
+    world.remove(CLAIMS, "source");
+    sleep(secs(1)).await;
+    world.edit(CLAIMS, NAMESPACE, "source", |claim| claim["metadata"]["labels"]["late"] = json!("x"));
+    comes(&world, secs(30), "the end of our finalizer", |world| {
+        !world.claim("source").expect("held by others")["metadata"]["finalizers"].to_string().contains(CLONE_FINALIZER)
+    })
+    .await;
+    assert_eq!(world.claim("source").expect("held by others")["metadata"]["labels"]["late"], "x");
 }
 
 /// W35 and B15: a class that can never work is found out before anything is written to the source.
@@ -137,6 +173,25 @@ async fn unusable_class_is_refused_before_anything_is_written_to_a_source() {
 /// W13: a clone in another namespace protects its source too.
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn clone_in_another_namespace_keeps_its_source() {
+    for killed in [false, true] {
+        let (world, sidecar) = copying_from_another_namespace().await;
+        if killed {
+            // The next process knows of the copy only what the claim says.
+            sidecar.kill().await;
+            let _next = world.start();
+            sleep(secs(60)).await;
+            assert!(world.claim("source").is_some(), "the source went before its copy was finished or hopeless");
+            continue;
+        }
+        comes(&world, secs(20), "the end of the source", |world| world.claim("source").is_none()).await;
+        assert!(world.server.get(CLAIMS, "other", "copy").is_ok_and(|copy| text(&copy, "/status/phase") == "Bound"));
+        let metrics = sidecar.metrics();
+        assert!(metrics.contains("source=\"PersistentVolumeClaim\""), "{metrics}");
+    }
+}
+
+/// A source that is being deleted while a claim of another namespace is made from it.
+async fn copying_from_another_namespace() -> (World, Running) {
     let world = world_with(capable(), &["--feature-gates=CrossNamespaceVolumeDataSource=true"]);
     world.add("namespaces", json!({"metadata": {"name": "other"}}));
     let grant = json!({
@@ -144,7 +199,7 @@ async fn clone_in_another_namespace_keeps_its_source() {
         "to": [{"group": "", "kind": "PersistentVolumeClaim"}],
     });
     world.add("referencegrants", json!({"metadata": {"name": "grant", "namespace": NAMESPACE}, "spec": grant}));
-    let _sidecar = world.start();
+    let sidecar = world.start();
     bound(&world, "source").await;
     script(&world, "CreateVolume", 1, Fault::Slow(secs(8)));
     let mut copy = claim("copy", CLASS);
@@ -155,8 +210,7 @@ async fn clone_in_another_namespace_keeps_its_source() {
     world.remove(CLAIMS, "source");
     sleep(secs(3)).await;
     assert!(world.claim("source").is_some(), "the source went while it was copied");
-    comes(&world, secs(20), "the end of the source", |world| world.claim("source").is_none()).await;
-    assert!(world.server.get(CLAIMS, "other", "copy").is_ok_and(|copy| text(&copy, "/status/phase") == "Bound"));
+    (world, sidecar)
 }
 
 /// W10 and W40: the sweep frees what was left behind by this driver and nothing else, and one refusal does not end it.

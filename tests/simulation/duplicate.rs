@@ -3,7 +3,8 @@
 use crate::support::*;
 use csi_provisioner::sandbox::apiserver::faults::{Effect, Match};
 use csi_provisioner::sandbox::driver::script::Fault;
-use csi_provisioner::sandbox::simulate::objects::{CLAIMS, NAMESPACE, VOLUMES};
+use csi_provisioner::sandbox::simulate::objects::{CLAIMS, NAMESPACE, VOLUMES, claim};
+use csi_provisioner::sandbox::simulate::{Options, World};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -45,6 +46,23 @@ async fn edits_during_a_creation_start_no_second_one() {
         assert_eq!(world.calls.of("CreateVolume").len(), 1);
         comes_to_rest(&world).await;
     }
+}
+
+/// W8: the process ends between save and bind; the next one finds the volume object and asks for nothing.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn volume_object_of_an_earlier_process_is_enough() {
+    // Nobody binds here.
+    let world = World::new(Options { seed: 1, alone: true, ..Options::default() });
+    world.add_class(CLASS);
+    let sidecar = world.start();
+    let mut data = claim("data", CLASS);
+    data["metadata"]["annotations"] = json!({"volume.kubernetes.io/storage-provisioner": world.driver.name()});
+    world.add(CLAIMS, data);
+    comes(&world, secs(10), "the volume object", |world| !world.all(VOLUMES).is_empty()).await;
+    sidecar.kill().await;
+    let _next = world.start();
+    sleep(secs(60)).await;
+    assert_eq!((world.calls.of("CreateVolume").len(), world.requests_of("create", VOLUMES, None)), (1, 1));
 }
 
 /// D03: the claim is for the in-tree plug-in.

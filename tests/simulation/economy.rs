@@ -3,7 +3,8 @@
 use crate::support::*;
 use csi_provisioner::sandbox::driver::DriverOptions;
 use csi_provisioner::sandbox::simulate::World;
-use csi_provisioner::sandbox::simulate::objects::{CLAIMS, NAMESPACE, VOLUMES, text};
+use csi_provisioner::sandbox::simulate::objects::{CLAIMS, NAMESPACE, SELECTED_NODE, VOLUMES, text};
+use csi_provisioner::sandbox::simulate::seat::Running;
 use serde_json::json;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -89,9 +90,51 @@ async fn claims_of_others_start_no_work() {
     let sidecar = world.start();
     (0..50).for_each(|number| drop(world.add_claim(&format!("data-{number}"), "foreign")));
     sleep(secs(2 * 3600)).await;
+    assert_eq!(added(&sidecar, "claims"), 0);
+}
+
+/// How often something was added to the queue.
+fn added(sidecar: &Running, queue: &str) -> usize {
+    let head = format!("workqueue_adds_total{{name=\"{queue}\"}} ");
     let metrics = sidecar.metrics();
-    let added = metrics.lines().find(|line| line.starts_with("workqueue_adds_total{name=\"claims\"}"));
-    assert_eq!(added, Some("workqueue_adds_total{name=\"claims\"} 0"));
+    let count = metrics.lines().find_map(|line| line.strip_prefix(&head)).and_then(|count| count.parse().ok());
+    count.unwrap_or_else(|| panic!("{queue} is not counted in\n{metrics}"))
+}
+
+/// W21: a new list that tells nothing new starts no work on our own claims either.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn known_claim_is_not_looked_at_again_because_of_a_new_list() {
+    let world = world(&[]);
+    add_class(&world, "late", &json!({"volumeBindingMode": "WaitForFirstConsumer"}));
+    let sidecar = world.start();
+    // The scheduler took its choice back, so that the claim is ours and waits.
+    script(&world, "CreateVolume", 1, fails(RESOURCE_EXHAUSTED));
+    let choose = |node: &str| {
+        world.edit(CLAIMS, NAMESPACE, "data", |claim| claim["metadata"]["annotations"][SELECTED_NODE] = json!(node))
+    };
+    world.add_claim("data", "late");
+    sleep(secs(1)).await;
+    choose("n1");
+    sleep(std::time::Duration::from_millis(500)).await;
+    choose("");
+    sleep(secs(60)).await;
+    assert_eq!((world.calls.of("CreateVolume").len(), world.is_bound("data")), (1, false));
+    let before = added(&sidecar, "claims");
+    sleep(secs(2 * 3600)).await;
+    assert_eq!(added(&sidecar, "claims"), before);
+}
+
+/// W43: claims and volumes are counted apart.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn each_queue_is_counted_under_its_own_name() {
+    let world = world(&[]);
+    let sidecar = world.start();
+    bound(&world, "data").await;
+    let (claims, volumes) = (added(&sidecar, "claims"), added(&sidecar, "volumes"));
+    world.remove(CLAIMS, "data");
+    comes(&world, secs(10), "the end", empty).await;
+    assert!(claims > 0 && added(&sidecar, "volumes") > volumes, "{claims} {volumes}");
+    assert_eq!(added(&sidecar, "claims"), claims);
 }
 
 /// W43: what is left to others is no failure.

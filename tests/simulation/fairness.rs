@@ -3,7 +3,7 @@
 use crate::support::*;
 use csi_provisioner::sandbox::driver::script::Fault;
 use csi_provisioner::sandbox::simulate::World;
-use csi_provisioner::sandbox::simulate::objects::CLAIMS;
+use csi_provisioner::sandbox::simulate::objects::{CLAIMS, NAMESPACE};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -26,6 +26,22 @@ async fn claims_that_fail_on_their_secret_delay_no_other_class() {
     world.add_claim("good", CLASS);
     comes(&world, secs(2), "the bound claim", |world| world.is_bound("good")).await;
     assert_eq!(world.calls.of("CreateVolume").len(), 1);
+}
+
+/// W27: claims that wait hold no worker, so that also the next one of their own class has its turn.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn claims_that_wait_for_their_secret_hold_no_worker() {
+    let world = world(&["--worker-threads=2"]);
+    let prefix = "csi.storage.k8s.io/provisioner-secret";
+    let secret = json!({format!("{prefix}-name"): "${pvc.name}", format!("{prefix}-namespace"): "${pvc.namespace}"});
+    add_class(&world, "troubled", &json!({"parameters": secret}));
+    let good = json!({"metadata": {"name": "good", "namespace": NAMESPACE}, "data": {"user": "YWRtaW4="}});
+    world.add("secrets", good);
+    let _sidecar = world.start();
+    add_crowd(&world, 20);
+    sleep(secs(30)).await;
+    world.add_claim("good", "troubled");
+    comes(&world, secs(1), "the bound claim", |world| world.is_bound("good")).await;
 }
 
 /// O06: so do the calls of a class whose backend hangs, which hold the workers.

@@ -3,6 +3,7 @@
 use crate::support::*;
 use csi_provisioner::sandbox::simulate::objects::{CLAIMS, VOLUMES, text};
 use csi_provisioner::sandbox::simulate::socket::Twist;
+use csi_provisioner::sandbox::simulate::{Options, World};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -22,6 +23,28 @@ async fn released_volume_object_without_claim_harms_nobody() {
     sleep(LONG).await;
     assert_eq!(sidecar.outcome(), None);
     bound(&world, "next").await;
+}
+
+/// B01: the same for one from the time before the secret was noted on it: its class tells of a secret named like the claim.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn released_volume_object_without_claim_is_deleted_without_secret() {
+    // Nobody but the sidecar looks after this one.
+    let world = World::new(Options { seed: 1, alone: true, ..Options::default() });
+    let prefix = "csi.storage.k8s.io/provisioner-secret";
+    let named = json!({format!("{prefix}-name"): "${pvc.name}", format!("{prefix}-namespace"): "${pvc.namespace}"});
+    add_class(&world, CLASS, &json!({"parameters": named}));
+    let driver = world.driver.name();
+    let volume = json!({
+        "metadata": {"name": "old", "annotations": {"pv.kubernetes.io/provisioned-by": driver}},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "storageClassName": CLASS,
+            "persistentVolumeReclaimPolicy": "Delete", "csi": {"driver": driver, "volumeHandle": "handle"},
+        },
+    });
+    add_with_status(&world, VOLUMES, volume, json!({"phase": "Released"}));
+    let sidecar = world.start();
+    comes(&world, secs(10), "the deletion", |world| world.all(VOLUMES).is_empty()).await;
+    assert_eq!((succeeded(&world, "DeleteVolume").len(), sidecar.outcome()), (1, None));
 }
 
 /// B02: the data source is of a kind that we do not know.
@@ -46,6 +69,7 @@ async fn volume_of_unknown_size_counts_as_large_as_was_asked() {
     let _sidecar = world.start();
     bound(&world, "data").await;
     assert_eq!(text(&world.volume_of("data").expect("bound"), "/spec/capacity/storage"), "1Gi");
+    assert_eq!(world.calls.of("CreateVolume").len(), 1);
 }
 
 /// B05: the driver made the volume larger.

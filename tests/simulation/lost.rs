@@ -153,6 +153,8 @@ async fn unresolved_creation_keeps_its_topology_when_the_node_is_gone() {
     sleep(secs(12)).await;
     world.remove("nodes", "n1");
     world.remove("csinodes", "n1");
+    // Asked again meanwhile, with the claim still there.
+    sleep(secs(15)).await;
     world.remove(CLAIMS, "data");
     comes(&world, LONG, "the clean-up", |world| empty(world) && !succeeded(world, "DeleteVolume").is_empty()).await;
     assert!(world.calls.of("CreateVolume").len() > 1 && all_equal(&world.calls.of("CreateVolume")));
@@ -241,11 +243,15 @@ async fn deletion_uses_the_secret_named_at_creation_whatever_became_of_the_class
     world.remove("secrets", "first");
     // What was read may be used for half a minute.
     sleep(secs(60)).await;
+    let other = text(&world.volume_of("other").expect("bound"), "/metadata/name").to_owned();
+    script(&world, "DeleteVolume", 1, fails(UNAUTHENTICATED));
     world.remove(CLAIMS, "other");
     comes(&world, secs(10), "the deletion without a secret", empty).await;
+    let told = world.events_about(&other);
+    assert!(told.iter().any(|(_, text, _)| text.contains("without its secret: secret first")), "{told:?}");
     let asked: Vec<usize> =
         world.driver.script().calls_of("DeleteVolume").iter().map(|call| call.request.len()).collect();
-    assert!(asked[0] > asked[1], "the first call carries the secret, the second cannot: {asked:?}");
+    assert!(asked[0] > asked[1], "the first call carries the secret, the others cannot: {asked:?}");
     comes_to_rest(&world).await;
 }
 

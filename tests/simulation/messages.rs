@@ -1,7 +1,7 @@
 //! What users see.
 
 use crate::support::*;
-use csi_provisioner::sandbox::simulate::objects::{NAMESPACE, text};
+use csi_provisioner::sandbox::simulate::objects::{CLAIMS, NAMESPACE, VOLUMES, text};
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -44,6 +44,23 @@ async fn missing_secret_is_named_before_anything_is_made() {
     world.add("secrets", json!({"metadata": {"name": "absent", "namespace": NAMESPACE}, "data": {"k": "dg=="}}));
     comes(&world, secs(310), "the bound claim", |world| world.is_bound("data")).await;
     comes_to_rest(&world).await;
+}
+
+/// W33: half of the note where a volume's secret is counts as none, and a deletion that fails for it says so.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn deletion_that_fails_for_half_a_secret_note_says_so() {
+    let world = world(&[]);
+    let _sidecar = world.start();
+    bound(&world, "data").await;
+    let name = text(&world.volume_of("data").expect("bound"), "/metadata/name").to_owned();
+    world.edit(VOLUMES, "", &name, |volume| {
+        volume["metadata"]["annotations"]["volume.kubernetes.io/provisioner-deletion-secret-name"] = json!("key");
+    });
+    script(&world, "DeleteVolume", 1, fails(UNAUTHENTICATED));
+    world.remove(CLAIMS, "data");
+    comes(&world, secs(10), "the end", empty).await;
+    let told = world.events_about(&name);
+    assert!(told.iter().any(|(_, text, _)| text.contains("name only one of secret and namespace")), "{told:?}");
 }
 
 /// U04 and W42: a claim whose class does not exist is told so, a bounded number of times.

@@ -1,8 +1,9 @@
 //! Nodes that leave, come late or are not complete, while a claim is bound to them by the scheduler.
 
 use crate::support::*;
+use csi_provisioner::sandbox::apiserver::faults::{Effect, Match};
 use csi_provisioner::sandbox::simulate::World;
-use csi_provisioner::sandbox::simulate::objects::{CLAIMS, NAMESPACE, SELECTED_NODE, text};
+use csi_provisioner::sandbox::simulate::objects::{CLAIMS, NAMESPACE, SELECTED_NODE, claim, text};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -71,6 +72,41 @@ async fn claim_for_half_a_node_is_given_back() {
         comes(&world, secs(5), "the free claim", |world| selected_node(world).is_empty()).await;
         assert_eq!(world.calls.of("CreateVolume").len(), 0);
         assert_eq!(world.requests_of("update", CLAIMS, Some(200)), 1, "one conditional write");
+    }
+}
+
+/// W38: between our look at the claim and our write it changes.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn claim_is_given_back_by_one_write_on_what_it_is_now() {
+    let leave = |_: &World| {};
+    let pick = |world: &World| select(world, "n2");
+    let remove = |world: &World| world.remove(CLAIMS, "data");
+    // Only its class is missing: the new claim gives no reason to be given back.
+    let replace = |world: &World| {
+        let mut data = claim("data", "late");
+        data["metadata"]["annotations"] = json!({SELECTED_NODE: "n1"});
+        world.add(CLAIMS, data);
+        world.remove("storageclasses", "late");
+    };
+    let label = |world: &World| {
+        drop(world.edit(CLAIMS, NAMESPACE, "data", |claim| claim["metadata"]["labels"] = json!({"team": "x"})));
+    };
+    let changes: [(&str, [&dyn Fn(&World); 2], &str); 3] =
+        [("get", [&pick, &leave], "n2"), ("get", [&remove, &replace], "n1"), ("update", [&label, &leave], "")];
+    for (verb, steps, node) in changes {
+        let world = late_world();
+        world.server.faults().add_times(Match::any().verb(verb).resource(CLAIMS), Effect::Delay(secs(5)), 1);
+        add_node(&world, "n2", "a");
+        let _sidecar = world.start();
+        claim_on(&world, "n1").await;
+        for step in steps {
+            sleep(secs(1)).await;
+            step(&world);
+        }
+        sleep(secs(5)).await;
+        assert_eq!(selected_node(&world), node, "{verb}");
+        let data = world.claim("data").expect("there");
+        assert_eq!(data["metadata"]["labels"]["team"] == "x", verb == "update", "what others wrote is lost");
     }
 }
 

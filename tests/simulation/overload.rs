@@ -1,6 +1,7 @@
 //! Load on API server and driver.
 
 use crate::support::*;
+use csi_provisioner::sandbox::apiserver::faults::{Effect, Match};
 use csi_provisioner::sandbox::driver::script::Fault;
 use csi_provisioner::sandbox::simulate::World;
 use csi_provisioner::sandbox::simulate::objects::{CLAIMS, VOLUMES};
@@ -53,6 +54,27 @@ async fn hold_back_ends_with_the_edit_that_changes_the_request() {
     add_class(&world, "wrong", &json!({}));
     comes(&world, secs(1), "the bound claim", |world| world.is_bound("data")).await;
     comes_to_rest(&world).await;
+}
+
+/// S04, W5: the class is replaced while the driver's refusal is still worked on. Only what was asked is held back.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn hold_back_is_of_the_request_that_was_asked() {
+    for written in ["create", "delete"] {
+        let world = world(&["--durable-intent=always", "--durable-intent-namespace=kube-system"]);
+        add_class(&world, "wrong", &json!({"parameters": {"tier": "impossible"}}));
+        script(&world, "CreateVolume", 1, fails(INVALID_ARGUMENT));
+        // Of the record, right before the call or right after it.
+        let record = Match::any().verb(written).resource("configmaps");
+        world.server.faults().add_times(record, Effect::Delay(secs(5)), 1);
+        let _sidecar = world.start();
+        world.add_claim("data", "wrong");
+        sleep(secs(2)).await;
+        world.remove("storageclasses", "wrong");
+        add_class(&world, "wrong", &json!({}));
+        comes(&world, secs(5), "the bound claim", |world| world.is_bound("data")).await;
+        assert_eq!(world.calls.of("CreateVolume").len(), 2, "{written}");
+        comes_to_rest(&world).await;
+    }
 }
 
 /// O07: never more calls at once than there are workers, per kind of call.

@@ -2,10 +2,12 @@
 
 use crate::support::*;
 use csi_provisioner::sandbox::apiserver::faults::{Effect, Match};
+use csi_provisioner::sandbox::driver::DriverOptions;
 use csi_provisioner::sandbox::driver::script::Fault;
 use csi_provisioner::sandbox::simulate::World;
-use csi_provisioner::sandbox::simulate::objects::{CLAIMS, VOLUMES};
+use csi_provisioner::sandbox::simulate::objects::{CLAIMS, NAMESPACE, SELECTED_NODE, VOLUMES, text};
 use csi_provisioner::sandbox::simulate::seat::Outcome;
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 const LEADING: [&str; 2] = ["--leader-election", "--leader-election-namespace=kube-system"];
@@ -87,6 +89,18 @@ async fn lease_never_waits_behind_volume_traffic() {
     assert!(lease["spec"]["leaseTransitions"].as_i64().unwrap_or(0) <= 1, "{lease}");
 }
 
+/// W29: the Lease is renewed although the limit of all other calls lets through next to nothing.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn lease_does_not_share_the_limit_of_other_calls() {
+    let flags: Vec<&str> = LEADING.into_iter().chain(["--kube-api-qps=0.02", "--kube-api-burst=1"]).collect();
+    let world = world(&flags);
+    let sidecar = world.start();
+    world.add_claim("data", CLASS);
+    sleep(secs(600)).await;
+    assert_eq!(sidecar.outcome(), None);
+    assert!(world.requests_of("update", "leases", Some(200)) > 100);
+}
+
 /// R09: the driver's socket appears late, and the driver restarts in the middle of a creation.
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn driver_may_come_late_and_restart() {
@@ -130,4 +144,92 @@ async fn objects_deleted_while_watches_were_cut_are_noticed() {
     sleep(LONG).await;
     assert_eq!(world.calls.of("CreateVolume").len(), calls, "a claim that is gone is still tried");
     assert_eq!(sidecar.outcome(), None);
+}
+
+/// Nobody hears of this change: watches are cut, and there is no history to go on from.
+async fn unseen(world: &World, change: impl FnOnce(&World)) {
+    let watching = Match::any().verb("watch");
+    let closed = world.server.faults().add(watching.clone(), Effect::Refuse { code: 503, retry_after_secs: None });
+    world.server.faults().cut_watches(watching);
+    sleep(secs(1)).await;
+    change(world);
+    sleep(secs(60)).await;
+    world.server.compact();
+    world.server.faults().remove(closed);
+    sleep(secs(60)).await;
+}
+
+fn select(world: &World) {
+    world.edit(CLAIMS, NAMESPACE, "data", |claim| claim["metadata"]["annotations"][SELECTED_NODE] = json!("n1"));
+}
+
+/// R13 for classes and nodes.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn class_and_node_that_went_unseen_are_not_used() {
+    let first = world(&[]);
+    script(&first, "CreateVolume", 1, fails(INVALID_ARGUMENT));
+    let _first = first.start();
+    first.add_claim("data", CLASS);
+    sleep(secs(5)).await;
+    unseen(&first, |world| world.remove("storageclasses", CLASS)).await;
+    // The refused request is held back for five minutes.
+    sleep(secs(400)).await;
+    assert_eq!(first.calls.of("CreateVolume").len(), 1);
+
+    for plural in ["nodes", "csinodes"] {
+        let world = world_with(with_places(), &["--strict-topology"]);
+        add_class(&world, "late", &json!({"volumeBindingMode": "WaitForFirstConsumer"}));
+        add_node(&world, "n1", "a");
+        let _sidecar = world.start();
+        world.add_claim("data", "late");
+        sleep(secs(5)).await;
+        unseen(&world, |world| world.remove(plural, "n1")).await;
+        select(&world);
+        sleep(secs(60)).await;
+        assert_eq!(world.calls.of("CreateVolume").len(), 0, "{plural}");
+    }
+}
+
+/// R13 for attachments and volume objects.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn detach_and_volume_object_that_went_unseen_are_noticed() {
+    let world = world_with(DriverOptions { publish: true, ..DriverOptions::default() }, &[]);
+    let sidecar = world.start();
+    for name in ["data", "other"] {
+        bound(&world, name).await;
+    }
+    let names = ["data", "other"].map(|name| text(&world.volume_of(name).expect("bound"), "/metadata/name").to_owned());
+    names.iter().for_each(|name| attach(&world, &format!("attached-{name}"), name));
+    sleep(secs(1)).await;
+    ["data", "other"].iter().for_each(|name| world.remove(CLAIMS, name));
+    sleep(secs(10)).await;
+    unseen(&world, |world| {
+        world.remove("volumeattachments", &format!("attached-{}", names[0]));
+        world.edit(VOLUMES, "", &names[1], |volume| volume["metadata"]["finalizers"] = json!([]));
+        world.remove(VOLUMES, &names[1]);
+    })
+    .await;
+    comes(&world, secs(300), "the deletion", |world| world.all(VOLUMES).is_empty()).await;
+    assert_eq!(world.calls.of("DeleteVolume").len(), 1);
+    let remembered = "csi_provisioner_memory_entries{memory=\"volumes\"} 1";
+    let metrics = sidecar.metrics();
+    assert!(metrics.contains(remembered), "more than the deletion is remembered\n{metrics}");
+}
+
+/// R13 for the users of a source.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn clone_that_went_unseen_holds_its_source_no_longer() {
+    let world = world_with(capable(), &[]);
+    let _sidecar = world.start();
+    bound(&world, "source").await;
+    bound(&world, "copied").await;
+    add_claim(&world, "copy", CLASS, &clone_of("source"));
+    comes(&world, secs(10), "the copy", World::all_bound).await;
+    let mut small = clone_of("source");
+    small["resources"] = json!({"requests": {"storage": "1Mi"}});
+    add_claim(&world, "hopeless", CLASS, &small);
+    sleep(secs(1)).await;
+    world.remove(CLAIMS, "source");
+    unseen(&world, |world| world.remove(CLAIMS, "hopeless")).await;
+    assert!(world.claim("source").is_none(), "held by a clone that is gone");
 }

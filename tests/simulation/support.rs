@@ -20,6 +20,8 @@ pub const CLASS: &str = "fast";
 pub const UNAVAILABLE: i32 = 14;
 pub const INTERNAL: i32 = 13;
 pub const INVALID_ARGUMENT: i32 = 3;
+pub const RESOURCE_EXHAUSTED: i32 = 8;
+pub const UNAUTHENTICATED: i32 = 16;
 
 pub fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)

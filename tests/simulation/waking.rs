@@ -67,6 +67,15 @@ async fn day_of_failures_leaves_nothing_behind() {
             world.add_claim(&format!("data-{hour}-{number}"), CLASS);
             sleep(secs(60)).await;
         }
+        // One whose class goes before it has its volume.
+        world.add_class("brief");
+        script(&world, "CreateVolume", 1, fails(INTERNAL));
+        let classless = format!("classless-{hour}");
+        world.add_claim(&classless, "brief");
+        sleep(std::time::Duration::from_millis(200)).await;
+        world.remove("storageclasses", "brief");
+        sleep(secs(60)).await;
+        world.remove(CLAIMS, &classless);
         (0..5).for_each(|number| world.remove(CLAIMS, &format!("data-{hour}-{number}")));
         sleep(secs(55 * 60)).await;
         assert!(empty(&world), "hour {hour}: {:?}", world.findings());

@@ -120,17 +120,17 @@ proptest! {
         parameters in prop::collection::btree_map(key(), hostile(), 0..6),
         texts in prop::collection::vec(hostile(), 6),
         modes in prop::collection::vec(hostile(), 0..20),
+        // What is ordinary lets the rest get further than the first refusal.
+        ordinary in prop::array::uniform5(prop::bool::ANY),
     ) {
+        let source = json!({ "kind": texts[1], "name": texts[2], "namespace": texts[3], "apiGroup": texts[4] });
         let mut claim = claim(json!({
-            "accessModes": modes,
-            "resources": { "requests": { "storage": texts[0] } },
-            "dataSourceRef": { "kind": texts[1], "name": texts[2], "namespace": texts[3], "apiGroup": texts[4] },
+            "accessModes": if ordinary[0] { vec!["ReadWriteOnce".to_owned()] } else { modes },
+            "resources": { "requests": { "storage": if ordinary[1] { "1Gi" } else { texts[0].as_str() } } },
+            "dataSourceRef": if ordinary[2] { json!(null) } else { source },
         }));
-        if texts[1].is_empty() {
-            claim.spec.data_source_ref = None;
-            claim.spec.resources.requests.clear();
-        }
-        claim.metadata.uid = Some(format!("u{}", texts[5]));
+        claim.metadata.uid = Some(if ordinary[3] { "u".to_owned() } else { format!("u{}", texts[5]) });
+        let parameters = if ordinary[4] { BTreeMap::new() } else { parameters };
         let first = drafted(&claim, &class(&json!(parameters)));
         if let Err(refusal) = &first {
             prop_assert!(refusal.to_string().chars().count() < 4500, "{refusal}");

@@ -1,6 +1,7 @@
 //! Asks the driver for a volume, and for the deletion of one that nobody may use.
 
 use super::{ClaimRoom, EventSubject, Failure, Next, source_kind};
+use crate::claim::hold_back::Fingerprint;
 use crate::claim::plan::Attempt;
 use crate::claim::unresolved::{Creation, Discard, Reply, Settled, settle};
 use crate::csi::CreateReply;
@@ -11,7 +12,10 @@ use tracing::warn;
 
 impl ClaimRoom {
     /// Sends the attempt's request and acts on the answer. The book says `Unresolved` before and during the call.
-    pub(super) async fn create(&self, uid: &str, attempt: Arc<Attempt>) -> Next {
+    ///
+    /// `of` is what the request was made of: only that is held back if it is hopeless, not what claim and class have
+    /// become meanwhile. `None` for a repeated request, which may be older than both.
+    pub(super) async fn create(&self, uid: &str, attempt: Arc<Attempt>, of: Option<Fingerprint>) -> Next {
         let began = Instant::now();
         let reply = match self.calls.create_volume(&attempt.request, attempt.facts.migrated).await {
             Ok(CreateReply::Volume(volume)) => Reply::Volume(volume),
@@ -40,7 +44,10 @@ impl ClaimRoom {
                 if secret_refused {
                     self.forget_secret(&attempt.facts);
                 }
-                self.nothing_exists(uid, &attempt, text, infeasible)
+                match of.filter(|_| infeasible) {
+                    Some(of) => self.is_hopeless(uid, &attempt, &text, &of),
+                    None => self.nothing_exists(uid, &attempt, text),
+                }
             }
             Settled::Reschedule(text) => {
                 self.book.clear(uid);
@@ -54,15 +61,15 @@ impl ClaimRoom {
         }
     }
 
-    fn nothing_exists(&self, uid: &str, attempt: &Attempt, text: String, infeasible: bool) -> Next {
-        let claim = self.book.claim(uid);
-        if !infeasible {
-            self.attempt_failed(attempt, text);
-            return if claim.is_some() { Next::Retry } else { Next::Done };
-        }
+    fn nothing_exists(&self, uid: &str, attempt: &Attempt, text: String) -> Next {
+        self.attempt_failed(attempt, text);
+        if self.book.claim(uid).is_some() { Next::Retry } else { Next::Done }
+    }
+
+    fn is_hopeless(&self, uid: &str, attempt: &Attempt, text: &str, of: &Fingerprint) -> Next {
         let text = format!("Volume provisioning failed with infeasible error. Retries will be delayed. {text}");
         self.attempt_failed(attempt, text);
-        claim.map_or(Next::Done, |claim| self.hold_back(uid, &claim))
+        if self.book.claim(uid).is_some() { self.hold_back(uid, of) } else { Next::Done }
     }
 
     /// Deletes a volume that nobody may use; remembered until the driver confirms (weak points W7, W15).

@@ -149,4 +149,6 @@ async fn each_class_of_traffic_has_its_own_bucket() {
     assert_eq!((began.elapsed(), *sent.lock().unwrap()), (Duration::ZERO, 26));
     call(clients.main).await.unwrap();
     assert_eq!(began.elapsed(), Duration::from_millis(200));
+    call(clients.capacity).await.unwrap();
+    assert_eq!(began.elapsed(), Duration::from_secs(1));
 }
