@@ -75,6 +75,9 @@ async fn claim_for_half_a_node_is_given_back() {
     }
 }
 
+/// Two changes of the world, one after the other.
+type Steps<'a> = [&'a dyn Fn(&World); 2];
+
 /// W38: between our look at the claim and our write it changes.
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn claim_is_given_back_by_one_write_on_what_it_is_now() {
@@ -91,7 +94,7 @@ async fn claim_is_given_back_by_one_write_on_what_it_is_now() {
     let label = |world: &World| {
         drop(world.edit(CLAIMS, NAMESPACE, "data", |claim| claim["metadata"]["labels"] = json!({"team": "x"})));
     };
-    let changes: [(&str, [&dyn Fn(&World); 2], &str); 3] =
+    let changes: [(&str, Steps<'_>, &str); 3] =
         [("get", [&pick, &leave], "n2"), ("get", [&remove, &replace], "n1"), ("update", [&label, &leave], "")];
     for (verb, steps, node) in changes {
         let world = late_world();

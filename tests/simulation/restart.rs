@@ -199,9 +199,13 @@ async fn detach_and_volume_object_that_went_unseen_are_noticed() {
         bound(&world, name).await;
     }
     let names = ["data", "other"].map(|name| text(&world.volume_of(name).expect("bound"), "/metadata/name").to_owned());
-    names.iter().for_each(|name| attach(&world, &format!("attached-{name}"), name));
+    for name in &names {
+        attach(&world, &format!("attached-{name}"), name);
+    }
     sleep(secs(1)).await;
-    ["data", "other"].iter().for_each(|name| world.remove(CLAIMS, name));
+    for name in ["data", "other"] {
+        world.remove(CLAIMS, name);
+    }
     sleep(secs(10)).await;
     unseen(&world, |world| {
         world.remove("volumeattachments", &format!("attached-{}", names[0]));
