@@ -27,9 +27,17 @@ pub fn compare(existing: &Value, wanted: &Value) -> Existing {
     if same_volume(existing, &of_that_claim) { Existing::SameStorage } else { Existing::OtherStorage }
 }
 
+/// Whether the object may have this volume behind it, whoever's it is: then the volume is not to be deleted because of
+/// another creation. An object without a CSI source does not tell.
+pub fn may_hold(existing: &Value, volume_id: &str) -> bool {
+    existing
+        .pointer("/spec/csi")
+        .is_none_or(|csi| csi["volumeHandle"].as_str().is_none_or(|handle| handle == volume_id))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Existing, compare};
+    use super::{Existing, compare, may_hold};
     use serde_json::{Value, json};
 
     fn volume(handle: &str, claim_uid: &str) -> Value {
@@ -43,5 +51,11 @@ mod tests {
         assert_eq!(compare(&volume("g", "u"), &volume("h", "u")), Existing::OtherStorage);
         assert_eq!(compare(&volume("g", "v"), &volume("h", "u")), Existing::OtherStorage);
         assert_eq!(compare(&json!({"spec": {"nfs": {}}}), &volume("h", "u")), Existing::OtherStorage);
+    }
+
+    #[test]
+    fn volume_behind_an_object_is_held_by_it() {
+        assert!(may_hold(&volume("h", "u"), "h") && !may_hold(&volume("g", "u"), "h"));
+        assert!(may_hold(&json!({"spec": {"awsElasticBlockStore": {}}}), "h"));
     }
 }

@@ -8,6 +8,7 @@ use csi_provisioner::sandbox::simulate::World;
 use csi_provisioner::sandbox::simulate::check::Finding;
 use csi_provisioner::sandbox::simulate::objects::{CLAIMS, NAMESPACE, SELECTED_NODE, VOLUMES, claim, text};
 use csi_provisioner::sandbox::simulate::seat::Running;
+use csi_provisioner::sandbox::simulate::socket::Twist;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tokio::time::sleep;
@@ -71,6 +72,27 @@ async fn claims_with_one_volume_name_never_share_a_volume() {
         assert!(told.iter().any(|(_, text, _)| text.contains("belongs to another claim")), "{name}: {told:?}");
         assert!(!told.iter().any(|(reason, ..)| reason == "ProvisioningSucceeded"), "{name}: {told:?}");
     }
+}
+
+/// W6: with short names a driver may answer with another claim's volume; unusable as it is for this claim, it is not ours to
+/// delete.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn volume_behind_another_claims_object_is_never_deleted_as_unusable() {
+    let world = world(&["--volume-name-uuid-length=1"]);
+    let _sidecar = world.start();
+    bound(&world, "first").await;
+    let first = text(&world.volume_of("first").expect("bound"), "/spec/csi/volumeHandle").to_owned();
+    let told = |world: &World, name: &str| {
+        world.events_about(name).iter().any(|(_, text, _)| text.contains("belongs to another claim"))
+    };
+    for number in 0..48 {
+        world.socket.twist_next(Twist::Size(1 << 20));
+        world.add_claim(&format!("data-{number}"), CLASS);
+        sleep(secs(2)).await;
+    }
+    assert!((0..48).any(|number| told(&world, &format!("data-{number}"))), "no claim had the name of the first");
+    assert!(!world.calls.of("DeleteVolume").iter().any(|call| call.subject == first), "the first claim's data is gone");
+    assert!(!world.calls.of("DeleteVolume").is_empty(), "unusable volumes of nobody are deleted");
 }
 
 /// W7: the API server will never take the volume object.

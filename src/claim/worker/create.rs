@@ -1,11 +1,16 @@
 //! Asks the driver for a volume, and for the deletion of one that nobody may use.
 
 use super::{ClaimRoom, EventSubject, Failure, Next, source_kind};
+use crate::claim::existing::may_hold;
 use crate::claim::hold_back::Fingerprint;
 use crate::claim::plan::Attempt;
+use crate::claim::refusal::Refusal;
 use crate::claim::unresolved::{Creation, Discard, Reply, Settled, settle};
 use crate::csi::CreateReply;
+use crate::kube_api::error::ApiErrorKind;
+use crate::kube_api::objects::Path;
 use crate::model::request::Code;
+use serde_json::Value;
 use std::sync::Arc;
 use tokio::time::Instant;
 use tracing::warn;
@@ -75,6 +80,17 @@ impl ClaimRoom {
     /// Deletes a volume that nobody may use; remembered until the driver confirms (weak points W7, W15).
     pub(super) async fn discard(&self, uid: &str, discard: &Discard) -> Next {
         let Attempt { request, facts } = discard.attempt.as_ref();
+        match self.is_held_by_an_object(discard).await {
+            Ok(false) => {}
+            Ok(true) => {
+                self.book.clear(uid);
+                self.record_ended(facts).await;
+                let text = Refusal::VolumeNameTaken { volume: facts.volume_name.clone() }.to_string();
+                self.report_failure(&Failure { facts: EventSubject::Facts(facts), text });
+                return if self.book.claim(uid).is_some() { Next::Retry } else { Next::Done };
+            }
+            Err(next) => return next,
+        }
         match self.calls.delete_volume(&discard.volume_id, &request.secrets, facts.migrated).await {
             Ok(()) => {}
             // The driver says that it does not exist: that is what was wanted.
@@ -93,6 +109,30 @@ impl ClaimRoom {
         warn!(target: "claim", volume = %discard.volume_id, "deleted a volume that could not be used");
         // Asked again with backoff: the same answer would come back at once otherwise.
         if self.book.claim(uid).is_some() { Next::Retry } else { Next::Done }
+    }
+
+    /// Whether the driver returned a volume that stands behind a volume object already: with short volume names it may be
+    /// another claim's, and deleting it would destroy somebody's data (weak point W6).
+    async fn is_held_by_an_object(&self, discard: &Discard) -> Result<bool, Next> {
+        let facts = &discard.attempt.facts;
+        let path = Path::core("persistentvolumes").name(&facts.volume_name);
+        match self.objects.get::<Value>(&path).await {
+            Ok(existing) => Ok(may_hold(&existing, &discard.volume_id)),
+            Err(error) if error.kind == ApiErrorKind::NotFound => Ok(false),
+            Err(error) => {
+                let text = format!(
+                    "unusable volume {} is not deleted before it is known whether volume object {} stands for it: {error}",
+                    discard.volume_id, facts.volume_name
+                );
+                let failure = Failure { facts: EventSubject::Facts(facts), text };
+                if error.kind.busy().is_some() {
+                    self.report_busy(&failure)
+                } else {
+                    self.report_failure(&failure)
+                }
+                Err(Next::after_failure(&error))
+            }
+        }
     }
 
     fn attempt_failed(&self, attempt: &Attempt, text: String) {
