@@ -90,7 +90,7 @@ impl Rooms {
         };
         let claims = Arc::new(claim_room(ground, &shared));
         let protection = Arc::new(protection_room(ground, &shared, &claims));
-        let volumes = Arc::new(volume_room(ground, &shared));
+        let volumes = Arc::new(volume_room(ground, &shared, &claims));
         ground.metrics.measure(sizes(&shared.secrets, &claims, &volumes, &protection));
         Self { claims, volumes, protection, nodes: shared.nodes, grants: shared.grants }
     }
@@ -144,7 +144,7 @@ fn claim_room(ground: &Ground, shared: &Shared) -> ClaimRoom {
     }
 }
 
-fn volume_room(ground: &Ground, shared: &Shared) -> VolumeRoom {
+fn volume_room(ground: &Ground, shared: &Shared, claims: &Arc<ClaimRoom>) -> VolumeRoom {
     let lanes = Arc::clone(&shared.volume_book);
     // Not the lane of the class's claims: neither kind of work waits for the other.
     let class = move |name: &String| Lane::from(format!("deletion of {}", lanes.class_name(name)));
@@ -158,6 +158,7 @@ fn volume_room(ground: &Ground, shared: &Shared) -> VolumeRoom {
         metrics: Arc::clone(&ground.metrics),
         secrets: Arc::clone(&shared.secrets),
         surroundings: Arc::new(ForVolumes {
+            claims: Arc::clone(claims),
             classes: Arc::clone(&shared.classes),
             driver: ground.driver.clone(),
             instance: ground.instance.clone(),

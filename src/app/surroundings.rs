@@ -108,6 +108,8 @@ impl claim::worker::Surroundings for ForClaims {
 
 /// What the volume room asks.
 pub struct ForVolumes {
+    /// The claim room.
+    pub claims: Arc<ClaimRoom>,
     /// Storage classes.
     pub classes: Arc<claim::classes::Classes>,
     /// The driver.
@@ -128,6 +130,10 @@ impl volume::worker::Surroundings for ForVolumes {
     fn to_csi(&self, volume: &Value) -> Result<Volume, String> {
         let translated = deletable(volume, &self.driver.get()).map_err(|error| error.to_string())?;
         serde_json::from_value(translated.volume).map_err(|error| error.to_string())
+    }
+
+    fn is_creation_open(&self, claim_uid: &str) -> bool {
+        self.claims.is_open(claim_uid)
     }
 
     fn own_node(&self) -> Option<OwnNode<'_>> {

@@ -21,7 +21,7 @@ mod take;
 use super::book::Book;
 use super::classes::Classes;
 use super::hold_back::Fingerprint;
-use super::plan::{self, Draft, Setting, Verdict, VolumeFacts};
+use super::plan::{self, Attempt, Draft, Setting, Verdict, VolumeFacts};
 use super::refusal::{self, Refusal, RefusalState};
 use super::source::DataSource;
 use super::unresolved::Creation;
@@ -160,15 +160,25 @@ impl ClaimRoom {
         match self.book.creation(uid) {
             Some(Creation::Discarding(discard)) => self.discard(uid, &discard).await,
             Some(Creation::Created(made)) => self.save(uid, &made, Instant::now()).await,
-            Some(Creation::Unresolved(attempt)) => match self.with_secret(uid, attempt).await {
-                Ok(attempt) => self.create(uid, attempt, None).await,
-                Err(next) => next,
-            },
+            Some(Creation::Unresolved(attempt)) => self.go_on(uid, attempt).await,
             None if self.book.is_record_due(uid) => match self.remove_record(uid).await {
                 Ok(()) => self.start(uid).await,
                 Err(error) => Next::after_failure(&error),
             },
             None => self.start(uid).await,
+        }
+    }
+
+    /// Repeats an open request, or sees that it was finished.
+    async fn go_on(&self, uid: &str, attempt: Arc<Attempt>) -> Next {
+        match self.is_finished(uid, &attempt).await {
+            Ok(false) => {}
+            Ok(true) => return Next::Done,
+            Err(next) => return next,
+        }
+        match self.with_secret(uid, attempt).await {
+            Ok(attempt) => self.create(uid, attempt, None).await,
+            Err(next) => next,
         }
     }
 

@@ -39,6 +39,8 @@ pub trait Surroundings: Send + Sync {
     fn to_csi(&self, volume: &Value) -> Result<Volume, String>;
     /// Our node in a node deployment: only volumes that it reaches are ours to delete.
     fn own_node(&self) -> Option<OwnNode<'_>>;
+    /// Whether the creation of this claim's volume is still open or recorded, so that the volume could be made again.
+    fn is_creation_open(&self, claim_uid: &str) -> bool;
 }
 
 /// Everything that the volume room works with.
@@ -103,6 +105,11 @@ impl VolumeRoom {
         }
         if !delete::should_delete(&held.volume) {
             return Next::Done;
+        }
+        let claim = held.volume.spec.claim_ref.as_ref();
+        if claim.is_some_and(|claim| self.surroundings.is_creation_open(&claim.uid)) {
+            info!(target: "volume", volume = name, "is deleted when the record of its creation is gone");
+            return Next::Retry;
         }
         match self.delete(&held).await {
             Ok(()) => Next::Done,

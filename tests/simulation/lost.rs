@@ -85,6 +85,26 @@ async fn record_that_comes_late_is_found_by_the_same_leader() {
     comes_to_rest(&world).await;
 }
 
+/// L02, variant: the creation is finished, but the removal of its record takes longer than its process lives. Asked again
+/// while the volume is on its way out, the driver would make another one.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn record_of_a_finished_creation_makes_no_second_volume() {
+    let world = world(&["--durable-intent=always", "--durable-intent-namespace=kube-system"]);
+    let removal = Match::any().verb("delete").resource("configmaps");
+    world.server.faults().add_times(removal, Effect::Delay(secs(20)), 1);
+    let sidecar = world.start();
+    world.add_claim("data", CLASS);
+    comes(&world, secs(10), "the bound claim", |world| world.is_bound("data")).await;
+    world.remove(CLAIMS, "data");
+    sleep(secs(5)).await;
+    assert_eq!(world.volumes_in_backend(), 1, "the volume goes only when the record is gone");
+    sidecar.kill().await;
+    let _next = world.start();
+    comes(&world, secs(60), "the clean-up", empty).await;
+    assert_eq!(world.calls.of("CreateVolume").len(), 1);
+    comes_to_rest(&world).await;
+}
+
 /// L03: the volume object is deleted before its claim.
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn volume_object_deleted_first_goes_after_its_storage() {

@@ -35,6 +35,8 @@ pub struct Intents {
     when: When,
     /// Claim UIDs that have a record. Records that have to go are in the room's book.
     written: Mutex<BTreeSet<String>>,
+    /// Of these, the ones of an earlier leader that were not compared with the volume objects yet.
+    adopted: Mutex<BTreeSet<String>>,
     /// Until when the API server wants to be left alone with records.
     busy_until: Mutex<Option<Instant>>,
 }
@@ -66,6 +68,7 @@ impl Intents {
             node: None,
             when,
             written: Mutex::default(),
+            adopted: Mutex::default(),
             busy_until: Mutex::default(),
         }
     }
@@ -103,6 +106,10 @@ impl Intents {
 
     fn written(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn adopted(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.adopted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes the record if it is not there. `Ok(Some)` = an earlier process left another request for this claim: that
@@ -207,6 +214,7 @@ impl ClaimRoom {
                     }
                     info!(target: "claim", claim_uid = %uid, volume = %attempt.facts.volume_name, "goes on with an open creation of an earlier leader");
                     self.intents.written().insert(uid.clone());
+                    self.intents.adopted().insert(uid.clone());
                     self.book.set(&uid, Creation::Unresolved(Arc::new(attempt)));
                     self.queue.add(uid);
                 }
@@ -315,6 +323,39 @@ impl ClaimRoom {
             let Some(wait) = failed else { return };
             sleep(wait.clamp(LAST_PAUSE, LONGEST_LAST_PAUSE)).await;
         }
+    }
+
+    /// Whether a creation that was taken over is finished: its volume object exists, and only the record outlived the
+    /// process that removed it. The request must not be repeated then, because the volume may be on its way out already
+    /// (see [`Self::is_open`]) and would be made anew.
+    pub(super) async fn is_finished(&self, uid: &str, attempt: &Attempt) -> Result<bool, Next> {
+        if !self.intents.adopted().contains(uid) {
+            return Ok(false);
+        }
+        let name = &attempt.facts.volume_name;
+        match self.objects.get::<Value>(&Path::core("persistentvolumes").name(name)).await {
+            Ok(object) if object.pointer("/spec/claimRef/uid").and_then(Value::as_str) == Some(uid) => {
+                info!(target: "claim", claim_uid = %uid, volume = %name, "the creation of an earlier leader was finished");
+                self.book.saved(uid, name);
+                self.record_ended(&attempt.facts).await;
+                Ok(true)
+            }
+            Ok(_) => Ok(false),
+            Err(error) if error.kind == ApiErrorKind::NotFound => Ok(false),
+            Err(error) => {
+                warn!(target: "claim", claim_uid = %uid, %error, "cannot see yet whether a creation of an earlier leader was finished");
+                Err(Next::after_failure(&error))
+            }
+        }
+        .inspect(|_| {
+            self.intents.adopted().remove(uid);
+        })
+    }
+
+    /// Whether the claim's creation is open, or has a record that has to go. Its volume stays until then: whoever finds the
+    /// record would make the volume anew.
+    pub fn is_open(&self, uid: &str) -> bool {
+        self.book.creation(uid).is_some() || self.book.is_record_due(uid)
     }
 
     /// A request that was taken over carries no secret: it is read before the request is repeated.
