@@ -112,6 +112,12 @@ impl Intents {
         self.adopted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// All records of this driver, and in a node deployment of this node.
+    async fn list(&self, driver: &str) -> Result<Vec<Value>, ApiError> {
+        let selector = format!("{LABEL}={}", self.scope(driver).mark());
+        self.objects.list(&self.path(), &[("labelSelector", &selector)]).await
+    }
+
     /// Writes the record if it is not there. `Ok(Some)` = an earlier process left another request for this claim: that
     /// one has to be repeated instead.
     async fn write(&self, attempt: &Attempt) -> Result<Option<Attempt>, WriteFault> {
@@ -143,13 +149,11 @@ impl ClaimRoom {
         }
         let driver = self.driver.get().name.clone();
         let mut refusals = 0;
-        let selector = format!("{LABEL}={}", self.intents.scope(&driver).mark());
         loop {
-            let (path, query) = (self.intents.path(), [("labelSelector", selector.as_str())]);
             let listed = tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                listed = self.intents.objects.list::<Value>(&path, &query) => listed,
+                listed = self.intents.list(&driver) => listed,
             };
             match listed {
                 Ok(records) => return self.adopt(&records, &driver),
@@ -181,11 +185,9 @@ impl ClaimRoom {
             return;
         }
         let driver = self.driver.get().name.clone();
-        let selector = format!("{LABEL}={}", self.intents.scope(&driver).mark());
-        let (path, query) = (self.intents.path(), [("labelSelector", selector.as_str())]);
         let look = async {
             sleep(LATE).await;
-            self.intents.objects.list::<Value>(&path, &query).await
+            self.intents.list(&driver).await
         };
         let listed = tokio::select! {
             biased;
@@ -200,7 +202,7 @@ impl ClaimRoom {
 
     /// Whether this process works on the creation, has its record, or is about to remove it.
     fn is_known(&self, uid: &str) -> bool {
-        self.book.creation(uid).is_some() || self.book.is_record_due(uid) || self.intents.written().contains(uid)
+        self.is_open(uid) || self.intents.written().contains(uid)
     }
 
     /// Goes on with what is not known here.
@@ -266,8 +268,9 @@ impl ClaimRoom {
         written
     }
 
-    /// The creation has ended, one way or the other: its source may be free, and its record goes. What cannot be removed now is tried again in the
-    /// claim's next turns; a record that outlives its process only makes the next leader ask once more.
+    /// The creation has ended, one way or the other: its source may be free, and its record goes. What cannot be removed
+    /// now is tried again in the claim's next turns; a record that outlives its process is compared with the volume
+    /// objects by the next leader.
     pub(super) async fn record_ended(&self, facts: &VolumeFacts) {
         if let Some(source) = &facts.source {
             self.surroundings.source_may_be_free(source);
